@@ -1,0 +1,70 @@
+// What a backend offers, and what an algorithm is. One table a backend lists its algorithms.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "problem.hpp"
+
+namespace im2win {
+
+/// The buffers of one call. Pointers are to each tensor's element [0, 0, 0, 0]; those that the
+/// problem has no use for are null.
+struct Buffers {
+  const void* input;
+  const void* filter;
+  const void* bias;
+  const void* residual;
+  void* output;
+  void* workspace;
+};
+
+/// Where a plan runs.
+struct Target {
+  int32_t device;   // IM2WIN_CPU or a CUDA ordinal
+  int32_t threads;  // of the CPU backend, >= 1
+};
+
+/// An algorithm configured for one problem and target. Immutable.
+class Convolution {
+ public:
+  virtual ~Convolution() = default;
+  virtual int64_t workspace_bytes() const { return 0; }
+  /// Writes the whole output. On CUDA it enqueues on the stream of the current device, which is the
+  /// target's; it neither allocates nor synchronises. n > 0.
+  virtual void run(const Buffers& buffers, void* stream) const = 0;
+};
+
+struct Algorithm {
+  const char* name;
+  /// Why it does not take the problem; empty if it does.
+  std::string (*refusal)(const Problem& problem);
+  std::unique_ptr<Convolution> (*configure)(const Problem& problem, const Target& target);
+};
+
+/// A kind of device. Every function may be called from any thread.
+struct Backend {
+  /// Best first; the last takes every legal problem and needs no workspace.
+  std::span<const Algorithm> algorithms;
+  /// NO_DEVICE, with the reason, unless the device can be used.
+  void (*require_device)(int32_t device);
+  std::string (*describe)(int32_t device);
+  /// INVALID_ARGUMENT, naming the argument, if the device cannot reach what the pointer points to.
+  void (*require_accessible)(int32_t device, const char* argument, const void* pointer);
+  void (*run)(int32_t device, const Convolution& convolution, const Buffers& buffers, void* stream);
+  /// The im2win tensor of the problem's input (see im2win_transform).
+  void (*transform)(const Problem& problem, int32_t device, const void* input, void* output,
+                    void* stream);
+};
+
+const Backend& cpu_backend();
+const Backend& cuda_backend();
+
+inline const Backend& backend_of(int32_t device) {
+  return device == IM2WIN_CPU ? cpu_backend() : cuda_backend();
+}
+
+}  // namespace im2win

@@ -1,0 +1,14 @@
+// Convolution by windows on the CPU, float32.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "backend.hpp"
+
+namespace im2win::cpu {
+
+std::string refuse_im2win(const Problem& problem);
+std::unique_ptr<Convolution> configure_im2win(const Problem& problem, const Target& target);
+
+}  // namespace im2win::cpu

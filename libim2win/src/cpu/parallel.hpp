@@ -1,0 +1,29 @@
+// A parallel loop over independent tasks.
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+namespace im2win::cpu {
+
+/// OpenMP's number of threads, which OMP_NUM_THREADS sets; 1 without OpenMP.
+int32_t default_threads();
+
+namespace detail {
+void run_tasks(int64_t tasks, int32_t threads, void (*task)(void* context, int64_t, int32_t),
+               void* context);
+}
+
+/// Calls task(index, thread) for every index in [0, tasks), on up to `threads` threads, thread
+/// being in [0, threads). The tasks must be independent, and must not throw.
+template <class Task>
+void parallel_for(int64_t tasks, int32_t threads, Task&& task) {
+  detail::run_tasks(
+      tasks, threads,
+      [](void* context, int64_t index, int32_t thread) {
+        (*static_cast<std::remove_reference_t<Task>*>(context))(index, thread);
+      },
+      const_cast<void*>(static_cast<const void*>(&task)));
+}
+
+}  // namespace im2win::cpu

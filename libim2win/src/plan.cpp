@@ -1,0 +1,177 @@
+#include "plan.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "cpu/parallel.hpp"
+#include "status.hpp"
+
+namespace im2win {
+namespace {
+
+constexpr int64_t kWorkspaceAlignment = 256;
+
+const Algorithm& find_algorithm(const Backend& backend, const char* name) {
+  std::string known;
+  for (const Algorithm& algorithm : backend.algorithms) {
+    if (std::strcmp(algorithm.name, name) == 0) return algorithm;
+    known += text(known.empty() ? "" : ", ", algorithm.name);
+  }
+  fail(IM2WIN_INVALID_ARGUMENT, "algorithm is \"", name, "\": expected one of ", known);
+}
+
+void require_taken(const Algorithm& algorithm, const Problem& problem) {
+  const std::string reason = algorithm.refusal(problem);
+  if (!reason.empty()) fail(IM2WIN_UNSUPPORTED, "algorithm ", algorithm.name, " ", reason);
+}
+
+void require_device_number(int32_t device) {
+  require(device >= IM2WIN_CPU, "device is ", device,
+          ": expected IM2WIN_CPU (-1) or a CUDA ordinal");
+}
+
+Target make_target(const im2win_plan_options& options) {
+  require_device_number(options.device);
+  require(options.reserved == 0, "reserved is ", options.reserved, ": expected 0");
+  require(options.threads >= 0, "threads is ", options.threads,
+          ": expected at least 1, or 0 for OpenMP's default");
+  return {options.device, options.threads > 0 ? options.threads : cpu::default_threads()};
+}
+
+/// A one-dimensional run of elements, as a tensor.
+Tensor vector(int64_t size, int64_t stride) { return {{1, 1, 1, size}, {0, 0, 0, stride}}; }
+
+/// What the caller passed, and what it has to be.
+struct Argument {
+  const char* name;
+  View view;
+  int64_t alignment;
+  bool expected;
+};
+
+void check_argument(const Argument& argument, const Backend& backend, int32_t device) {
+  const void* pointer = argument.view.data;
+  if (!argument.expected) {
+    require(pointer == nullptr, argument.name, " is ", pointer,
+            ": expected NULL, as the plan has none");
+    return;
+  }
+  require(pointer != nullptr, argument.name, " is NULL");
+  const auto alignment = static_cast<uintptr_t>(argument.alignment);
+  require(reinterpret_cast<uintptr_t>(pointer) % alignment == 0, argument.name, " is ", pointer,
+          ": expected an address aligned to ", alignment, " bytes");
+  backend.require_accessible(device, argument.name, pointer);
+}
+
+void require_apart(const Argument& written, const Argument& other) {
+  require(!may_overlap(written.view, other.view), written.name, " at ", written.view.data,
+          " overlaps ", other.name, " at ", other.view.data);
+}
+
+}  // namespace
+
+Plan::Plan(const Problem& problem, const im2win_plan_options& options)
+    : problem_(problem), target_(make_target(options)), backend_(&backend_of(options.device)) {
+  backend_->require_device(target_.device);
+  if (options.algorithm == nullptr) {
+    choose(options.workspace_limit_bytes);
+  } else {
+    take(options.algorithm, options.workspace_limit_bytes);
+  }
+}
+
+void Plan::take(const char* name, uint64_t workspace_limit_bytes) {
+  const Algorithm& algorithm = find_algorithm(*backend_, name);
+  require_taken(algorithm, problem_);
+  configure(algorithm);
+  if (static_cast<uint64_t>(workspace_bytes()) > workspace_limit_bytes)
+    fail(IM2WIN_WORKSPACE_TOO_SMALL, "workspace_limit_bytes is ", workspace_limit_bytes,
+         ": algorithm ", name, " needs ", workspace_bytes());
+}
+
+void Plan::configure(const Algorithm& algorithm) {
+  algorithm_ = &algorithm;
+  convolution_ = algorithm.configure(problem_, target_);
+}
+
+void Plan::choose(uint64_t workspace_limit_bytes) {
+  for (const Algorithm& algorithm : backend_->algorithms) {
+    if (!algorithm.refusal(problem_).empty()) continue;
+    configure(algorithm);
+    if (static_cast<uint64_t>(workspace_bytes()) <= workspace_limit_bytes) return;
+  }
+  fail(IM2WIN_INTERNAL_ERROR, "no algorithm takes this problem");
+}
+
+void Plan::check(const Buffers& buffers, size_t workspace_bytes) const {
+  const int64_t needed = this->workspace_bytes();
+  if (workspace_bytes < static_cast<size_t>(needed))
+    fail(IM2WIN_WORKSPACE_TOO_SMALL, "workspace_bytes is ", workspace_bytes, ": algorithm ",
+         algorithm(), " needs ", needed);
+
+  const int64_t bytes = element_bytes(problem_.dtype);
+  const int64_t bias_bytes = element_bytes(problem_.bias_dtype);
+  const bool has_bias = problem_.bias_dtype != IM2WIN_NONE;
+  const Argument output = {"output", {buffers.output, problem_.output, bytes}, bytes, true};
+  const Argument workspace = {
+      "workspace", {buffers.workspace, vector(needed, 1), 1}, kWorkspaceAlignment, true};
+  const Argument residual = {
+      "residual", {buffers.residual, problem_.residual, bytes}, bytes, problem_.has_residual};
+  const Argument read[] = {
+      {"input", {buffers.input, problem_.input, bytes}, bytes, true},
+      {"filter", {buffers.filter, problem_.filter, bytes}, bytes, true},
+      {"bias",
+       {buffers.bias, vector(problem_.k, problem_.bias_stride), bias_bytes},
+       bias_bytes,
+       has_bias},
+      residual,
+  };
+
+  check_argument(output, *backend_, target_.device);
+  if (needed > 0) {
+    check_argument(workspace, *backend_, target_.device);
+    require_apart(workspace, output);
+  }
+  const bool in_place = buffers.residual == buffers.output &&
+                        std::equal(std::begin(problem_.residual.stride),
+                                   std::end(problem_.residual.stride), problem_.output.stride);
+  for (const Argument& argument : read) {
+    check_argument(argument, *backend_, target_.device);
+    if (!argument.expected) continue;
+    if (needed > 0) require_apart(workspace, argument);
+    if (!(in_place && argument.view.data == residual.view.data)) require_apart(output, argument);
+  }
+}
+
+void Plan::run(const Buffers& buffers, size_t workspace_bytes, void* stream) const {
+  if (problem_.n == 0) return;
+  check(buffers, workspace_bytes);
+  backend_->run(target_.device, *convolution_, buffers, stream);
+}
+
+void require_supported(const Problem& problem, int32_t device, const char* algorithm) {
+  require_device_number(device);
+  require(algorithm != nullptr, "algorithm is NULL");
+  require_taken(find_algorithm(backend_of(device), algorithm), problem);
+}
+
+void transform(const Problem& problem, int32_t device, const void* input, void* output,
+               size_t output_bytes, void* stream) {
+  require_device_number(device);
+  const Backend& backend = backend_of(device);
+  backend.require_device(device);
+  const int64_t needed = transform_bytes(problem);
+  require(output_bytes >= static_cast<size_t>(needed), "output_bytes is ", output_bytes,
+          ": expected at least ", needed);
+  if (problem.n == 0) return;
+
+  const int64_t bytes = element_bytes(problem.dtype);
+  const Argument source = {"input", {input, problem.input, bytes}, bytes, true};
+  const Argument target = {"output", {output, vector(needed / bytes, 1), bytes}, bytes, true};
+  check_argument(source, backend, device);
+  check_argument(target, backend, device);
+  require_apart(target, source);
+  backend.transform(problem, device, input, output, stream);
+}
+
+}  // namespace im2win
