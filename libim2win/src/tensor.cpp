@@ -103,6 +103,7 @@ ByteExtent byte_extent(const Tensor& tensor, int64_t element_bytes) {
 }
 
 bool is_injective(const Tensor& tensor) {
+  if (tensor.elements() == 0) return true;
   std::array<int, 4> order = kNchwOrder;
   std::sort(order.begin(), order.end(),
             [&](int a, int b) { return std::abs(tensor.stride[a]) < std::abs(tensor.stride[b]); });

@@ -208,7 +208,8 @@ typedef struct im2win_plan im2win_plan;
 IM2WIN_API im2win_status im2win_plan_create(const im2win_conv2d_desc* desc,
                                             const im2win_plan_options* options, im2win_plan** plan);
 
-/* Destroys a plan that no call is using and that no stream has work left for. NULL is fine. */
+/* Destroys a plan that no call is using; work that a stream still has from one is not affected.
+ * NULL is fine. */
 IM2WIN_API void im2win_plan_destroy(im2win_plan* plan);
 
 /* shape[0 .. 4) = N K P Q. */

@@ -1,0 +1,23 @@
+"""libim2win: convolution by windows, on CPU and CUDA, for any tensor."""
+
+from im2win._info import Info, algorithms, info
+from im2win._library import Im2winError, OutOfMemoryError, version
+from im2win._tensors.device_array import DeviceArray
+from im2win._transform import transform
+from im2win.conv import conv2d
+from im2win.plan import Conv2dPlan
+
+__all__ = [
+    "Conv2dPlan",
+    "DeviceArray",
+    "Im2winError",
+    "Info",
+    "OutOfMemoryError",
+    "__version__",
+    "algorithms",
+    "conv2d",
+    "info",
+    "transform",
+]
+
+__version__ = version()

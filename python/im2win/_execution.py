@@ -1,0 +1,168 @@
+"""A plan of the C library for tensors of given specs, and how to run it on tensors."""
+
+from typing import Any, NamedTuple
+
+from im2win._arguments import Options, integer
+from im2win._library import check, convolve, ffi, last_error, lib, text
+from im2win._problem import Tensors, describe
+from im2win._tensors import view
+from im2win._tensors.spec import CPU, Framework, View
+from im2win._tensors.stream import stream_handle
+
+_WORKSPACE_ALIGNMENT = 256
+
+
+class Call(NamedTuple):
+    """The tensors of one call, None where there is none, and where it runs."""
+
+    input: View
+    weight: View
+    bias: View | None
+    residual: View | None
+    out: View | None
+    stream: int
+    stream_is_current: bool  # of the input's framework, whose allocator goes by it
+
+    def specs(self) -> Tensors:
+        bias, residual, out = self.bias, self.residual, self.out
+        return Tensors(
+            self.input.spec,
+            self.weight.spec,
+            None if bias is None else bias.spec,
+            None if residual is None else residual.spec,
+            None if out is None else out.spec,
+        )
+
+
+def prepare_call(input: Any, weight: Any, bias: Any, residual: Any, out: Any, stream: Any) -> Call:
+    """Views of the tensors, ready for use on the stream: by default the input's current one."""
+    given = None if stream is None else stream_handle(stream)
+    source = view(input, "input", given)
+    current = source.framework.current_stream(source.spec.device)
+    handle = current if given is None else given
+    return Call(
+        source,
+        view(weight, "weight", handle),
+        None if bias is None else view(bias, "bias", handle),
+        None if residual is None else view(residual, "residual", handle),
+        None if out is None else view(out, "out", handle),
+        handle,
+        handle == current,
+    )
+
+
+class Execution:
+    """A plan for tensors of these specs. Immutable, and safe to share between threads.
+
+    Errors: those of `describe`; what the C library refuses.
+    """
+
+    def __init__(self, tensors: Tensors, options: Options) -> None:
+        self._desc, output = describe(tensors, options)
+        self._device, self._dtype = tensors.input.device, tensors.input.dtype
+        self._memory_shape, self._axes = output.memory_shape, output.axes
+        self.output_shape = output.shape
+        self._plan = _create_plan(self._desc, self._device, options)
+        self.workspace_bytes = _workspace_bytes(self._plan)
+
+    @property
+    def algorithm(self) -> str:
+        name = ffi.new("const char **")
+        check(lib.im2win_plan_algorithm(self._plan, name))
+        return text(name[0])
+
+    def algorithms(self) -> dict[str, str | None]:
+        """Each algorithm of the device: None if it takes the problem, else why it refuses."""
+        options = _new_options(self._device)
+        reasons: dict[str, str | None] = {}
+        for name in algorithm_names(self._device):
+            status = lib.im2win_conv2d_supports(self._desc, options, name.encode())
+            if status not in (lib.IM2WIN_SUCCESS, lib.IM2WIN_UNSUPPORTED):
+                check(status)
+            reasons[name] = None if status == lib.IM2WIN_SUCCESS else last_error()
+        return reasons
+
+    def run(self, call: Call) -> Any:
+        """Convolves tensors of the plan's specs; returns the output."""
+        if call.stream_is_current:
+            return self._run(call)
+        with call.input.framework.using_stream(call.stream, self._device):
+            return self._run(call)
+
+    def _run(self, call: Call) -> Any:
+        source, weight, bias, residual, out, stream, _ = call
+        framework = source.framework
+        if out is None:
+            output = framework.empty(
+                self._memory_shape, self._dtype, self._device, stream, self._axes
+            )
+            address = framework.address(output)
+        else:
+            output, address = out.tensor, out.address
+        workspace = 0
+        if self.workspace_bytes:
+            _buffer, workspace = self._workspace(framework, stream)
+        status = convolve(
+            self._plan,
+            source.address,
+            weight.address,
+            0 if bias is None else bias.address,
+            0 if residual is None else residual.address,
+            address,
+            workspace,
+            self.workspace_bytes,
+            stream,
+        )
+        if status:
+            check(status)
+        return output
+
+    def _workspace(self, framework: Framework, stream: int) -> tuple[Any, int]:
+        """A workspace from the allocator of the output, to be kept alive, and its address."""
+        # CUDA allocators align by themselves.
+        slack = _WORKSPACE_ALIGNMENT - 1 if self._device == CPU else 0
+        size = self.workspace_bytes + slack
+        buffer = framework.empty((size,), "uint8", self._device, stream, None)
+        return buffer, (framework.address(buffer) + slack) & ~slack
+
+
+def algorithm_names(device: int) -> tuple[str, ...]:
+    """The algorithms of the device's backend, best first."""
+    names: list[str] = []
+    name = ffi.new("const char **")
+    while True:
+        check(lib.im2win_algorithm_name(device, len(names), name))
+        if name[0] == ffi.NULL:
+            return tuple(names)
+        names.append(text(name[0]))
+
+
+def _new_options(device: int) -> Any:
+    options = ffi.new("im2win_plan_options *")
+    check(lib.im2win_plan_options_init(options, ffi.sizeof("im2win_plan_options")))
+    options.device = device
+    return options
+
+
+def _create_plan(desc: Any, device: int, options: Options) -> Any:
+    plan_options = _new_options(device)
+    plan_options.threads = integer("threads", options.threads)
+    if options.workspace_limit is not None:
+        limit = integer("workspace_limit", options.workspace_limit)
+        if limit < 0:
+            raise ValueError(f"workspace_limit is {limit}, expected bytes or None")
+        plan_options.workspace_limit_bytes = limit
+    if options.algorithm is not None:
+        if not isinstance(options.algorithm, str):
+            raise TypeError(f"algorithm is {options.algorithm!r}, expected a string or None")
+        name = ffi.new("char[]", options.algorithm.encode())
+        plan_options.algorithm = name
+    plan = ffi.new("im2win_plan **")
+    check(lib.im2win_plan_create(desc, plan_options, plan))
+    return ffi.gc(plan[0], lib.im2win_plan_destroy)
+
+
+def _workspace_bytes(plan: Any) -> int:
+    workspace_bytes = ffi.new("size_t *")
+    check(lib.im2win_plan_workspace_bytes(plan, workspace_bytes))
+    return int(workspace_bytes[0])

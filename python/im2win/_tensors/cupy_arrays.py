@@ -1,0 +1,46 @@
+"""CuPy arrays; CuPy itself is never imported, as whoever has an array has done that."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from im2win._tensors.numpy_arrays import dtype_name, element_strides, numpy_dtype
+from im2win._tensors.spec import Axes, Shape, TensorSpec, View
+
+
+class CuPyFramework:
+    """cupy.ndarray, from CuPy's current allocator."""
+
+    def __init__(self) -> None:
+        self._cupy: Any = sys.modules["cupy"]
+        self._current_device = self._cupy.cuda.runtime.getDevice
+
+    def view(self, tensor: Any, name: str, stream: int | None) -> View:
+        dtype = dtype_name(name, tensor.dtype)
+        strides = element_strides(name, tensor.strides, dtype)
+        spec = TensorSpec(tensor.shape, strides, dtype, tensor.device.id, False)
+        return View(tensor.data.ptr, spec, self, tensor)
+
+    def address(self, tensor: Any) -> int:
+        return int(tensor.data.ptr)
+
+    def empty(self, shape: Shape, dtype: str, device: int, stream: int, axes: Axes) -> Any:
+        if self._current_device() == device:
+            array = self._cupy.empty(shape, numpy_dtype(dtype))
+        else:
+            with self._cupy.cuda.Device(device):
+                array = self._cupy.empty(shape, numpy_dtype(dtype))
+        return array if axes is None else array.transpose(axes)
+
+    def current_stream(self, device: int) -> int:
+        if self._current_device() == device:
+            return int(self._cupy.cuda.get_current_stream().ptr)
+        with self._cupy.cuda.Device(device):
+            return int(self._cupy.cuda.get_current_stream().ptr)
+
+    @contextmanager
+    def using_stream(self, stream: int, device: int) -> Iterator[None]:
+        cuda = self._cupy.cuda
+        with cuda.Device(device), cuda.ExternalStream(stream, device):
+            yield
