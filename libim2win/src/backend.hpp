@@ -43,6 +43,8 @@ struct Algorithm {
   /// Why it does not take the problem; empty if it does.
   std::string (*refusal)(const Problem& problem);
   std::unique_ptr<Convolution> (*configure)(const Problem& problem, const Target& target);
+  /// Whether to choose it before those after it where nobody names one; null means always.
+  bool (*is_worthwhile)(const Problem& problem) = nullptr;
 };
 
 /// A kind of device. Every function may be called from any thread.

@@ -96,6 +96,7 @@ void Plan::configure(const Algorithm& algorithm) {
 
 void Plan::choose(uint64_t workspace_limit_bytes) {
   for (const Algorithm& algorithm : backend_->algorithms) {
+    if (algorithm.is_worthwhile != nullptr && !algorithm.is_worthwhile(problem_)) continue;
     if (!algorithm.refusal(problem_).empty()) continue;
     configure(algorithm);
     if (static_cast<uint64_t>(workspace_bytes()) <= workspace_limit_bytes) return;

@@ -12,7 +12,7 @@ namespace im2win {
 
 class Plan {
  public:
-  /// The first algorithm of the backend's table that takes the problem within the workspace limit,
+  /// The first worthwhile algorithm of the backend's table that takes the problem within the limit,
   /// or options.algorithm, with UNSUPPORTED or WORKSPACE_TOO_SMALL where that one does not.
   Plan(const Problem& problem, const im2win_plan_options& options);
 

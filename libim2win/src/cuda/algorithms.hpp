@@ -1,0 +1,30 @@
+// The algorithms of the CUDA backend: for each, why it refuses a problem, and its configuration.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "backend.hpp"
+#include "cuda/im2win_tile.hpp"
+
+namespace im2win::cuda {
+
+std::string refuse_direct(const Problem& problem);
+std::unique_ptr<Convolution> configure_direct(const Problem& problem, const Target& target);
+
+std::string refuse_implicit_gemm(const Problem& problem);
+std::unique_ptr<Convolution> configure_implicit_gemm(const Problem& problem, const Target& target);
+
+std::string refuse_im2win_basic(const Problem& problem);
+std::unique_ptr<Convolution> configure_im2win_basic(const Problem& problem, const Target& target);
+
+std::string refuse_im2win(const Problem& problem);
+std::unique_ptr<Convolution> configure_im2win(const Problem& problem, const Target& target,
+                                              Im2winVariant variant);
+
+/// The refusals that several share; "" if there is none.
+std::string refuse_all_but_float32(const Problem& problem);
+/// Of an im2win tensor whose bytes do not fit 64 bits.
+std::string refuse_transform(const Problem& problem);
+
+}  // namespace im2win::cuda

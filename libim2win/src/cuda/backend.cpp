@@ -1,0 +1,79 @@
+// The CUDA backend's table of algorithms, and its entry points under a guard of the current device.
+
+#include "backend.hpp"
+
+#include "cuda/algorithms.hpp"
+#include "cuda/device.hpp"
+#include "cuda/transform.hpp"
+#include "status.hpp"
+
+namespace im2win {
+namespace cuda {
+
+std::string refuse_all_but_float32(const Problem& problem) {
+  if (problem.dtype == IM2WIN_FLOAT32) return "";
+  return text("takes float32, not ", dtype_name(problem.dtype));
+}
+
+std::string refuse_transform(const Problem& problem) {
+  try {
+    transform_bytes(problem);
+    return "";
+  } catch (const Error& error) {
+    return text("takes problems of a smaller im2win tensor: ", error.what());
+  }
+}
+
+}  // namespace cuda
+
+namespace {
+
+template <cuda::Im2winVariant kVariant>
+std::unique_ptr<Convolution> configure_im2win(const Problem& problem, const Target& target) {
+  return cuda::configure_im2win(problem, target, kVariant);
+}
+
+using cuda::Im2winVariant;
+
+/// Three launches take longer than what they save on a problem that one naive kernel finishes within
+/// microseconds.
+bool is_large(const Problem& problem) {
+  constexpr double kSmallProducts = 1 << 22;
+  return double(problem.output.elements()) * double(problem.window_elements()) > kSmallProducts;
+}
+
+/// For what is there to be compared with, by name.
+bool never(const Problem&) { return false; }
+
+constexpr Algorithm kAlgorithms[] = {
+    {"im2win", cuda::refuse_im2win, configure_im2win<Im2winVariant::kFull>, is_large},
+    {"im2win_no_prefetch", cuda::refuse_im2win, configure_im2win<Im2winVariant::kNoPrefetch>,
+     never},
+    {"im2win_no_vector", cuda::refuse_im2win, configure_im2win<Im2winVariant::kNoVector>, never},
+    {"im2win_no_microkernel", cuda::refuse_im2win, configure_im2win<Im2winVariant::kNoMicrokernel>,
+     never},
+    {"im2win_basic", cuda::refuse_im2win_basic, cuda::configure_im2win_basic, never},
+    {"implicit_gemm", cuda::refuse_implicit_gemm, cuda::configure_implicit_gemm},
+    {"direct", cuda::refuse_direct, cuda::configure_direct},
+};
+
+void run(int32_t device, const Convolution& convolution, const Buffers& buffers, void* stream) {
+  const cuda::CurrentDevice current(device);
+  convolution.run(buffers, stream);
+}
+
+void transform(const Problem& problem, int32_t device, const void* input, void* output,
+               void* stream) {
+  const cuda::CurrentDevice current(device);
+  cuda::transform(problem, input, output, stream);
+}
+
+}  // namespace
+
+const Backend& cuda_backend() {
+  static const Backend backend = {
+      kAlgorithms, cuda::require_device, cuda::describe, cuda::require_accessible, run, transform};
+  return backend;
+}
+
+}  // namespace im2win

@@ -1,0 +1,102 @@
+// Where every kernel's sums end: bias, residual, activation, and the store.
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+#include "backend.hpp"
+#include "cuda/numeric.cuh"
+#include "epilogue.hpp"
+
+namespace im2win::cuda {
+
+/// Out of line, because kernels finish many outputs in unrolled code, which must not carry every
+/// activation once for each.
+template <class Compute>
+__device__ __noinline__ Compute finish_activated(Epilogue<Compute> epilogue, Compute sum,
+                                                 Compute residual, Compute bias) {
+  return epilogue(sum, residual, bias);
+}
+
+template <class Compute>
+__device__ __forceinline__ Compute finish(Epilogue<Compute> epilogue, Compute sum, Compute residual,
+                                          Compute bias) {
+  if (epilogue.activation != IM2WIN_IDENTITY)
+    return finish_activated(epilogue, sum, residual, bias);
+  epilogue.activation = IM2WIN_IDENTITY;  // known at compile time from here on: no switch is left
+  return epilogue(sum, residual, bias);
+}
+
+/// The output tensor and what goes into it beside the sums. What belongs to an output is split into
+/// its filter's part and its pixel's part, so that a thread computes each once. Plain data.
+///
+/// The residual may be the output itself: the thread that writes an element reads its residual.
+template <class Element, class Compute>
+class Outputs {
+ public:
+  struct Filter {
+    int64_t output, residual;  // offsets in elements
+    Compute bias;
+  };
+  struct Pixel {
+    int64_t output, residual;
+  };
+
+  explicit Outputs(const Problem& problem)
+      : epilogue_(problem),
+        output_layout_(problem.output),
+        residual_layout_(problem.residual),
+        bias_stride_(problem.bias_stride),
+        bias_is_float32_(problem.bias_dtype == IM2WIN_FLOAT32) {}
+
+  void bind(const Buffers& buffers) {
+    output_ = static_cast<Element*>(buffers.output);
+    residual_ = static_cast<const Element*>(buffers.residual);
+    bias_ = buffers.bias;
+  }
+
+  __device__ __forceinline__ Filter filter(int64_t k) const {
+    const int64_t residual = residual_ == nullptr ? 0 : k * residual_layout_.stride[1];
+    return {k * output_layout_.stride[1], residual, bias(k)};
+  }
+
+  __device__ __forceinline__ Pixel pixel(int64_t n, int64_t p, int64_t q) const {
+    const int64_t residual = residual_ == nullptr ? 0 : offset(residual_layout_, n, p, q);
+    return {offset(output_layout_, n, p, q), residual};
+  }
+
+  __device__ __forceinline__ void write(const Filter& filter, const Pixel& pixel,
+                                        Compute sum) const {
+    Compute residual = 0;
+    if (residual_ != nullptr)
+      residual = to_compute<Compute>(residual_[filter.residual + pixel.residual]);
+    output_[filter.output + pixel.output] =
+        from_compute<Element>(finish(epilogue_, sum, residual, filter.bias));
+  }
+
+ private:
+  __device__ __forceinline__ static int64_t offset(const Tensor& tensor, int64_t n, int64_t p,
+                                                   int64_t q) {
+    return n * tensor.stride[0] + p * tensor.stride[2] + q * tensor.stride[3];
+  }
+
+  __device__ __forceinline__ Compute bias(int64_t k) const {
+    if (bias_ == nullptr) return 0;
+    const int64_t at = k * bias_stride_;
+    if constexpr (!std::is_same_v<Element, float>) {  // 16-bit tensors may have a float32 bias
+      if (bias_is_float32_) return to_compute<Compute>(static_cast<const float*>(bias_)[at]);
+    }
+    return to_compute<Compute>(static_cast<const Element*>(bias_)[at]);
+  }
+
+  Epilogue<Compute> epilogue_;
+  Tensor output_layout_;
+  Tensor residual_layout_;
+  int64_t bias_stride_;
+  bool bias_is_float32_;
+  Element* output_ = nullptr;
+  const Element* residual_ = nullptr;
+  const void* bias_ = nullptr;
+};
+
+}  // namespace im2win::cuda

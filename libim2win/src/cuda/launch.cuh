@@ -1,0 +1,43 @@
+// Kernel launches: any number of blocks, checked.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <type_traits>
+
+#include "cuda/error.hpp"
+
+namespace im2win::cuda {
+
+/// Any number of blocks as a grid. Kernels number them by block_index() or thread_index(), and must
+/// return at once where that is past the count: such blocks fill up the last row of the fold.
+inline dim3 fold(int64_t blocks) {
+  constexpr int64_t kMaxRow = int64_t{1} << 30;
+  const int64_t row = std::min(blocks, kMaxRow);
+  return dim3(static_cast<unsigned>(row), static_cast<unsigned>((blocks + row - 1) / row));
+}
+
+__device__ __forceinline__ int64_t block_index() {
+  return static_cast<int64_t>(blockIdx.y) * gridDim.x + blockIdx.x;
+}
+
+/// The number of this thread among all of the launch.
+__device__ __forceinline__ int64_t thread_index() {
+  return block_index() * blockDim.x + threadIdx.x;
+}
+
+/// Launches `blocks` blocks and checks the launch itself; what the kernel does wrong shows up in a
+/// later call.
+template <class... Parameters>
+void launch(const char* name, void (*kernel)(Parameters...), int64_t blocks, int threads,
+            void* stream, const std::type_identity_t<Parameters>&... arguments) {
+  cudaLaunchConfig_t config{};
+  config.gridDim = fold(blocks);
+  config.blockDim = dim3(static_cast<unsigned>(threads));
+  config.stream = static_cast<cudaStream_t>(stream);
+  check(cudaLaunchKernelEx(&config, kernel, arguments...), name);
+}
+
+}  // namespace im2win::cuda

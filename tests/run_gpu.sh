@@ -1,0 +1,20 @@
+#!/usr/bin/env bash
+# Everything that needs a GPU, in one command: builds and installs the package for this machine's GPU,
+# runs all tests, checks every CUDA kernel with compute-sanitizer on small problems, and runs the
+# benchmark.
+#
+#   tests/run_gpu.sh RESULTS.json
+#
+# Needs nvcc, compute-sanitizer and, for the benchmark and the frameworks' tests, PyTorch with CUDA
+# (CuPy, Numba and JAX are tested where they are installed).
+set -euo pipefail
+results=$(realpath "${1:?usage: tests/run_gpu.sh RESULTS.json}")
+cd "$(dirname "$0")/.."
+
+python3 -m pip install -q ".[test]"
+python3 -m im2win info
+python3 -m pytest -q -rs
+for tool in memcheck racecheck; do
+  compute-sanitizer --tool "$tool" --error-exitcode 1 python3 -m im2win check --device cuda
+done
+python3 bench/layers_gpu.py --json "$results"

@@ -1,0 +1,205 @@
+"""Bias, residual, alpha, beta and activation: activation(alpha * conv + beta * residual + bias)."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import capi
+import im2win
+from im2win._library import lib
+from numerics import (
+    Array,
+    accumulator,
+    assert_close,
+    convolution,
+    normal,
+    tolerance,
+)
+from problems import Problem
+from targets import Target, all_targets
+
+PROBLEM = Problem(n=2, c=5, h=7, w=8, k=11, padding=((1, 1), (0, 2)))
+_erf = np.vectorize(math.erf, otypes=[np.float64])
+
+# In float64, from the formulas; with the parameters of a call.
+ACTIVATIONS: dict[str, tuple[tuple[float, ...], Callable[[Array], Array]]] = {
+    "relu": ((), lambda x: np.maximum(x, 0)),
+    "relu6": ((), lambda x: np.minimum(np.maximum(x, 0), 6)),
+    "leaky_relu": ((0.25,), lambda x: np.where(x < 0, 0.25 * x, x)),
+    "silu": ((), lambda x: x / (1 + np.exp(-x))),
+    "gelu": ((), lambda x: x / 2 * (1 + _erf(x / math.sqrt(2)))),
+    "sigmoid": ((), lambda x: 1 / (1 + np.exp(-x))),
+    "tanh": ((), np.tanh),
+    "hardswish": ((), lambda x: x * np.minimum(np.maximum(x + 3, 0), 6) / 6),
+    "clamp": ((-0.5, 1.5), lambda x: np.minimum(np.maximum(x, -0.5), 1.5)),
+}
+STEEPEST = 1.5  # no activation's slope is greater
+
+
+def tensors(dtype: str) -> tuple[Array, Array, Array, Array]:
+    """Input, weight, bias and residual."""
+    k = PROBLEM.k
+    return (
+        normal(PROBLEM.input_shape, dtype),
+        normal(PROBLEM.weight_shape, dtype),
+        normal((k,), dtype, "bias"),
+        normal(PROBLEM.output_shape, dtype, "residual"),
+    )
+
+
+def check(
+    y: Array,
+    x: Array,
+    weight: Array,
+    addend: Array | float,
+    algorithm: str,
+    activate: Callable[[Array], Array] = lambda x: x,
+    alpha: float = 1.0,
+) -> None:
+    """That y is activate(alpha * conv + addend), with the errors of conv through the activation."""
+    dtype = x.dtype.name
+    before = alpha * convolution(x, weight, PROBLEM) + addend
+    magnitude = abs(alpha) * convolution(np.abs(x), np.abs(weight), PROBLEM) + np.abs(addend)
+    exact = activate(before)
+    sums = accumulator(algorithm, dtype)
+    # Activations round about four times, relative to numbers no larger than their argument.
+    scale = STEEPEST * magnitude + 4 * (1 + np.abs(before))
+    assert_close(y, exact, tolerance(exact, scale, dtype, sums, PROBLEM.taps))
+
+
+@pytest.mark.parametrize("dtype", capi.DTYPE_CODES)
+@pytest.mark.parametrize("target", all_targets())
+def test_bias_and_residual(target: Target, dtype: str) -> None:
+    x, weight, bias, residual = tensors(dtype)
+    wide_bias, wide_residual = bias.astype(np.float64)[:, None, None], residual.astype(np.float64)
+    y = target.run(PROBLEM, x, weight, bias=bias)
+    check(y, x, weight, wide_bias, target.algorithm)
+    y = target.run(PROBLEM, x, weight, residual=residual)
+    check(y, x, weight, wide_residual, target.algorithm)
+    y = target.run(PROBLEM, x, weight, bias=bias, residual=residual)
+    check(y, x, weight, wide_bias + wide_residual, target.algorithm)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("target", all_targets())
+def test_float32_bias_with_halves_is_not_rounded_to_them(target: Target, dtype: str) -> None:
+    x, weight, _, _ = tensors(dtype)
+    bias = normal((PROBLEM.k,), "float32", "bias")
+    y = target.run(PROBLEM, x, weight, bias=bias)
+    check(y, x, weight, bias.astype(np.float64)[:, None, None], target.algorithm)
+    zeros = target.run(PROBLEM, 0 * x, weight, bias=bias)
+    once = np.broadcast_to(bias.astype(x.dtype)[:, None, None], zeros.shape)
+    np.testing.assert_array_equal(zeros, once)
+
+
+@pytest.mark.parametrize("target", all_targets())
+def test_strided_bias(target: Target) -> None:
+    x, weight, _, _ = tensors("float32")
+    bias = np.repeat(normal((PROBLEM.k,), "float32", "bias"), 3)
+    for view in (bias[::3], bias[::-3], np.broadcast_to(bias[:1], PROBLEM.k)):
+        y = target.run(PROBLEM, x, weight, bias=view)
+        check(y, x, weight, view.astype(np.float64)[:, None, None], target.algorithm)
+
+
+@pytest.mark.parametrize("target", all_targets())
+def test_residual_of_other_strides(target: Target) -> None:
+    x, weight, _, residual = tensors("float32")
+    channels_last = np.ascontiguousarray(residual.transpose(0, 2, 3, 1)).transpose(0, 3, 1, 2)
+    for view in (channels_last, residual[:, ::-1], np.broadcast_to(residual[:1], residual.shape)):
+        y = target.run(PROBLEM, x, weight, residual=view)
+        check(y, x, weight, view.astype(np.float64), target.algorithm)
+
+
+@pytest.mark.parametrize("target", all_targets())
+def test_residual_in_place(target: Target) -> None:
+    x, weight, bias, residual = tensors("float32")
+    apart = target.run(PROBLEM, x, weight, bias=bias, residual=residual)
+    in_place = target.run(PROBLEM, x, weight, bias=bias, residual=residual, out=residual)
+    assert in_place.tobytes() == apart.tobytes()
+
+
+@pytest.mark.parametrize("name", ACTIVATIONS)
+@pytest.mark.parametrize("dtype", capi.DTYPE_CODES)
+@pytest.mark.parametrize("target", all_targets())
+def test_activations(target: Target, dtype: str, name: str) -> None:
+    parameters, activate = ACTIVATIONS[name]
+    fields = {
+        "activation": getattr(lib, f"IM2WIN_{name.upper()}"),
+        "activation_params": parameters,
+    }
+    x, weight, bias, residual = tensors(dtype)
+    y = target.run(
+        PROBLEM,
+        x,
+        weight,
+        bias=bias,
+        residual=residual,
+        **fields,
+    )
+    addend = bias.astype(np.float64)[:, None, None] + residual.astype(np.float64)
+    check(y, x, weight, addend, target.algorithm, activate)
+
+
+@pytest.mark.parametrize(("alpha", "beta"), [(1, 1), (-0.5, 3), (2, 0), (0, 1), (0, 0)])
+@pytest.mark.parametrize("target", all_targets())
+def test_alpha_and_beta(target: Target, alpha: float, beta: float) -> None:
+    x, weight, bias, residual = tensors("float32")
+    scales = {"alpha": alpha, "beta": beta}
+    wide_bias, wide_residual = bias.astype(np.float64)[:, None, None], residual.astype(np.float64)
+    y = target.run(PROBLEM, x, weight, bias=bias, residual=residual, **scales)
+    check(y, x, weight, beta * wide_residual + wide_bias, target.algorithm, alpha=alpha)
+    y = target.run(PROBLEM, x, weight, bias=bias, alpha=alpha, beta=np.nan)  # times no residual
+    check(y, x, weight, wide_bias, target.algorithm, alpha=alpha)
+
+
+@pytest.mark.parametrize("name", ACTIVATIONS)
+@pytest.mark.parametrize("target", all_targets())
+def test_activations_of_special_values(target: Target, name: str) -> None:
+    """NaN stays NaN, and no finite number becomes one."""
+    parameters, activate = ACTIVATIONS[name]
+    values = np.array([np.nan, np.inf, 0.0, -0.0, 1e30, -1e30, 200.0, -200.0], np.float32)
+    problem = Problem(c=1, h=1, w=values.size, k=1, r=1, s=1)
+    y = target.run(
+        problem,
+        values.reshape(problem.input_shape),
+        np.ones((1, 1, 1, 1), np.float32),
+        activation=getattr(lib, f"IM2WIN_{name.upper()}"),
+        activation_params=parameters,
+    ).ravel()
+    with np.errstate(over="ignore", invalid="ignore"):
+        expected = activate(values.astype(np.float64))
+    np.testing.assert_allclose(y, expected, rtol=1e-6, atol=1e-30)
+
+
+@pytest.mark.parametrize(
+    ("activation", "defaults"),
+    [("relu", ()), ("leaky_relu", (0.01,)), (("leaky_relu", 0.3), ()), (("clamp", -1, 1), ())],
+    ids=str,
+)
+def test_python_passes_activation_and_parameters(activation: Any, defaults: Any) -> None:
+    x, weight, bias, residual = tensors("float32")
+    y = im2win.conv2d(
+        x, weight, bias, padding=PROBLEM.padding, activation=activation, residual=residual
+    )
+    name, *given = activation if isinstance(activation, tuple) else (activation, *defaults)
+    expected = capi.run(
+        PROBLEM,
+        x,
+        weight,
+        bias=bias,
+        residual=residual,
+        activation=getattr(lib, f"IM2WIN_{name.upper()}"),
+        activation_params=given,
+    )
+    assert y.tobytes() == expected.tobytes()
+
+
+def test_python_writes_into_the_residual() -> None:
+    x, weight, _, residual = tensors("float32")
+    expected = im2win.conv2d(x, weight, padding=PROBLEM.padding, residual=residual)
+    result = im2win.conv2d(x, weight, padding=PROBLEM.padding, residual=residual, out=residual)
+    assert result is residual
+    assert residual.tobytes() == expected.tobytes()

@@ -1,0 +1,181 @@
+"""PyTorch on CUDA: its allocator, its current stream, CUDA graphs, more than 2^31 elements."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import im2win
+from frameworks import PROBLEM, arrays, convolve, from_torch, to_torch
+from numerics import DTYPES, assert_convolved
+from problems import Problem, same
+from targets import CUDA, NO_ALGORITHM
+
+pytestmark = pytest.mark.gpu
+ALGORITHMS = im2win.algorithms("cuda") or (NO_ALGORITHM,)
+LONG = 500_000_000  # clock cycles of work ahead, a quarter of a second
+
+
+@pytest.fixture
+def torch() -> Any:
+    torch = pytest.importorskip("torch")
+    if not torch.cuda.is_available():
+        pytest.skip("this PyTorch has no CUDA")
+    return torch
+
+
+def on_gpu(problem: Problem, dtype: str = "float32") -> tuple[Any, Any]:
+    x, weight = (to_torch(array).cuda() for array in arrays(problem, dtype))
+    return x, weight
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_same_kind_dtype_device_and_order(torch: Any, dtype: str) -> None:
+    x, weight = on_gpu(PROBLEM, dtype)
+    y = convolve(PROBLEM, x, weight)
+    assert type(y) is torch.Tensor
+    assert (y.dtype, y.device) == (x.dtype, x.device)
+    assert_convolved(from_torch(y), from_torch(x), from_torch(weight), PROBLEM)
+    last = torch.channels_last
+    y = convolve(PROBLEM, x.contiguous(memory_format=last), weight)
+    assert y.is_contiguous(memory_format=last)
+    assert_convolved(from_torch(y), from_torch(x), from_torch(weight), PROBLEM)
+
+
+def test_memory_is_from_the_callers_allocator(torch: Any) -> None:
+    x, weight = on_gpu(PROBLEM)
+    before = torch.cuda.memory_allocated()
+    y = convolve(PROBLEM, x, weight)
+    assert torch.cuda.memory_allocated() >= before + y.nbytes
+    del y
+    assert torch.cuda.memory_allocated() == before
+
+
+def convolve_late(torch: Any, work: Any, **options: Any) -> tuple[Any, Any, Any]:
+    """A convolution of an input that is only there once the stream `work` has done a lot."""
+    x, weight = on_gpu(PROBLEM)
+    late = torch.full_like(x, float("nan"))
+    torch.cuda.synchronize()
+    with torch.cuda.stream(work):
+        torch.cuda._sleep(LONG)
+        late.copy_(x)
+    y = convolve(PROBLEM, late, weight, **options)
+    return x, weight, y
+
+
+def test_runs_on_the_current_stream(torch: Any) -> None:
+    stream = torch.cuda.Stream()
+    with torch.cuda.stream(stream):
+        x, weight, y = convolve_late(torch, stream)
+    stream.synchronize()
+    assert_convolved(from_torch(y), from_torch(x), from_torch(weight), PROBLEM)
+
+
+@pytest.mark.parametrize("as_handle", [False, True])
+def test_runs_on_the_stream_that_it_is_given(torch: Any, as_handle: bool) -> None:
+    stream = torch.cuda.Stream()
+    given = stream.cuda_stream if as_handle else stream
+    x, weight, y = convolve_late(torch, stream, stream=given)
+    stream.synchronize()
+    assert_convolved(from_torch(y), from_torch(x), from_torch(weight), PROBLEM)
+
+
+def test_does_not_wait(torch: Any) -> None:
+    """The call returns while the work ahead of it still runs."""
+    stream = torch.cuda.Stream()
+    convolve_late(torch, stream, stream=stream)  # now the plan is cached, the kernels loaded
+    torch.cuda.synchronize()
+    convolve_late(torch, stream, stream=stream)
+    assert not stream.query()
+    torch.cuda.synchronize()
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_cuda_graph(torch: Any, algorithm: str) -> None:
+    """Captured once, replayed with other inputs: the same bits as calls outside a graph."""
+    x, weight = on_gpu(PROBLEM)
+    other = torch.randn(x.shape, generator=torch.Generator().manual_seed(1)).cuda()
+    options = {"algorithm": algorithm}
+    try:
+        expected = [convolve(PROBLEM, a, weight, **options) for a in (x, other)]
+    except im2win.Im2winError as refusal:
+        pytest.skip(str(refusal))
+    static = x.clone()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        y = convolve(PROBLEM, static, weight, **options)
+    for source, right in zip((x, other), expected, strict=True):
+        static.copy_(source)
+        graph.replay()
+        torch.cuda.synchronize()
+        assert torch.equal(y, right)
+
+
+def test_wrong_device(torch: Any) -> None:
+    x, weight = on_gpu(PROBLEM)
+    out = torch.full(PROBLEM.output_shape, float("nan"))
+    with pytest.raises(ValueError, match="weight is on cpu, expected cuda:0"):
+        convolve(PROBLEM, x, weight.cpu())
+    with pytest.raises(ValueError, match="out is on cpu, expected cuda:0"):
+        convolve(PROBLEM, x, weight, out=out)
+    assert out.isnan().all()
+
+
+def test_a_second_device(torch: Any) -> None:
+    if torch.cuda.device_count() < 2:
+        pytest.skip("one CUDA device")
+    x, weight = (tensor.to("cuda:1") for tensor in on_gpu(PROBLEM))
+    y = convolve(PROBLEM, x, weight)
+    assert y.device == x.device
+    assert torch.cuda.current_device() == CUDA
+    assert_convolved(from_torch(y), from_torch(x), from_torch(weight), PROBLEM)
+
+
+def test_device_arrays_go_on_by_dlpack(torch: Any) -> None:
+    x, weight = on_gpu(PROBLEM)
+    copies = [im2win.DeviceArray.from_numpy(from_torch(tensor)) for tensor in (x, weight)]
+    y = torch.from_dlpack(convolve(PROBLEM, *copies))
+    assert torch.equal(y, convolve(PROBLEM, x, weight))
+    del copies
+    torch.cuda.synchronize()
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_more_than_two_to_the_31_elements(torch: Any, algorithm: str) -> None:
+    """Indices of 32 bits would wrap round."""
+    side = 46_352  # its square is just above 2^31
+    if torch.cuda.mem_get_info()[0] < 40 * 2**30:
+        pytest.skip("needs 40 GiB")
+    x = torch.ones(1, 1, side, side, device="cuda")
+    x[0, 0, -1, -2:] = torch.tensor([5.0, 7.0], device="cuda")
+    weight = torch.full((1, 1, 1, 1), 3.0, device="cuda")
+    try:
+        y = im2win.conv2d(x, weight, algorithm=algorithm)
+    except im2win.Im2winError as refusal:
+        pytest.skip(str(refusal))
+    assert y[0, 0, -1, -3:].tolist() == [3, 15, 21]
+    assert torch.equal(y, 3 * x)
+
+
+def test_error_leaves_the_device_usable(torch: Any) -> None:
+    x, weight = on_gpu(PROBLEM)
+    for _ in range(3):
+        with pytest.raises(ValueError, match="stride_h is 0"):
+            im2win.conv2d(x, weight, stride=0, groups=PROBLEM.groups)
+    y = convolve(PROBLEM, x, weight)
+    assert_convolved(from_torch(y), from_torch(x), from_torch(weight), PROBLEM)
+
+
+@pytest.mark.parametrize("bias", [False, True])
+def test_residual_in_place(torch: Any, bias: bool) -> None:
+    problem = Problem(n=2, c=8, h=9, w=9, k=8, padding=same(1))
+    x, weight = on_gpu(problem)
+    shift = torch.arange(8.0, device="cuda") if bias else None
+    residual = torch.ones_like(x)
+    expected = im2win.conv2d(x, weight, shift, padding=1, residual=residual, activation="relu")
+    y = im2win.conv2d(
+        x, weight, shift, padding=1, residual=residual, activation="relu", out=residual
+    )
+    assert y is residual
+    assert torch.equal(y, expected)
+    assert np.isfinite(from_torch(y)).all()
