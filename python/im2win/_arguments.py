@@ -66,6 +66,19 @@ def integer(name: str, value: Any) -> int:
     return number
 
 
+def plain(name: str, value: Any) -> Any:
+    """The value in integers, strings and tuples alone, as a part of the plan cache's key.
+
+    1.0 == 1: without this, a number of the wrong type would find the plan of the right one.
+    Errors: those of `integer`.
+    """
+    if isinstance(value, (str, int)):
+        return value
+    if isinstance(value, (tuple, list)):
+        return tuple([plain(name, item) for item in value])
+    return integer(name, value)
+
+
 def choice(name: str, value: Any, choices: Mapping[str, Value]) -> Value:
     """Errors: ValueError for what is none of the choices."""
     if not isinstance(value, str) or value not in choices:

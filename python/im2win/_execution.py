@@ -6,7 +6,7 @@ from im2win._arguments import Options, integer
 from im2win._library import check, convolve, ffi, last_error, lib, text
 from im2win._problem import Tensors, describe
 from im2win._tensors import view
-from im2win._tensors.spec import CPU, Framework, View
+from im2win._tensors.spec import CPU, Framework, View, new
 from im2win._tensors.stream import stream_handle
 
 _WORKSPACE_ALIGNMENT = 256
@@ -24,14 +24,15 @@ class Call(NamedTuple):
     stream_is_current: bool  # of the input's framework, whose allocator goes by it
 
     def specs(self) -> Tensors:
-        bias, residual, out = self.bias, self.residual, self.out
-        return Tensors(
-            self.input.spec,
-            self.weight.spec,
+        source, weight, bias, residual, out, _, _ = self
+        specs = (
+            source.spec,
+            weight.spec,
             None if bias is None else bias.spec,
             None if residual is None else residual.spec,
             None if out is None else out.spec,
         )
+        return new(Tensors, specs)
 
 
 def prepare_call(input: Any, weight: Any, bias: Any, residual: Any, out: Any, stream: Any) -> Call:
@@ -40,15 +41,14 @@ def prepare_call(input: Any, weight: Any, bias: Any, residual: Any, out: Any, st
     source = view(input, "input", given)
     current = source.framework.current_stream(source.spec.device)
     handle = current if given is None else given
-    return Call(
+    views = (
         source,
         view(weight, "weight", handle),
         None if bias is None else view(bias, "bias", handle),
         None if residual is None else view(residual, "residual", handle),
         None if out is None else view(out, "out", handle),
-        handle,
-        handle == current,
     )
+    return new(Call, (*views, handle, handle == current))
 
 
 class Execution:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from im2win._arguments import Activation, Options, Padding, Pair
+from im2win._arguments import Activation, Options, Padding, Pair, plain
 from im2win._execution import Execution, prepare_call
 from im2win._tensors.device_array import DeviceArray
 from im2win._tensors.spec import CPU, parse_device
@@ -74,6 +74,9 @@ def conv2d(
 
     Safe to call from several threads. Gradients are not computed.
     """
+    if not (stride.__class__ is padding.__class__ is dilation.__class__ is groups.__class__ is int):
+        stride, padding = plain("stride", stride), plain("padding", padding)
+        dilation, groups = plain("dilation", dilation), plain("groups", groups)
     options = Options(
         stride, padding, dilation, groups, algorithm, math, layout, activation, workspace_limit, 0
     )
@@ -88,11 +91,15 @@ def _convolve(
     input: Any, weight: Any, bias: Any, residual: Any, out: Any, options: Options, stream: Any
 ) -> Any:
     call = prepare_call(input, weight, bias, residual, out, stream)
+    specs = call.specs()
     try:
-        hash(options)
-    except TypeError:
-        options = Options(*map(_hashable, Options._fields, options))
-    return _plan_for(call.specs(), options).run(call)
+        plan = _plan_for(specs, options)
+    except TypeError:  # what an argument without a hash raises, too
+        hashable = Options(*map(_hashable, Options._fields, options))
+        if hashable == options:
+            raise
+        plan = _plan_for(specs, hashable)
+    return plan.run(call)
 
 
 def _hashable(name: str, value: Any) -> Any:
@@ -100,7 +107,7 @@ def _hashable(name: str, value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return tuple(_hashable(name, item) for item in value)
     if not isinstance(value, Hashable):
-        raise TypeError(f"{name} is {value!r}, of type {type(value).__name__}")
+        raise TypeError(f"{name} is {value!r}, of type {type(value).__name__}") from None
     return value
 
 

@@ -6,7 +6,17 @@ from contextlib import contextmanager
 from typing import Any
 
 from im2win._tensors.numpy_arrays import dtype_name, element_strides, numpy_dtype
-from im2win._tensors.spec import Axes, Shape, TensorSpec, View
+from im2win._tensors.spec import Axes, Shape, TensorSpec, View, new
+
+
+class _ExternalStream:
+    """A stream handle by the CUDA stream protocol."""
+
+    def __init__(self, handle: int) -> None:
+        self._handle = handle
+
+    def __cuda_stream__(self) -> tuple[int, int]:
+        return 0, self._handle
 
 
 class CuPyFramework:
@@ -19,8 +29,9 @@ class CuPyFramework:
     def view(self, tensor: Any, name: str, stream: int | None) -> View:
         dtype = dtype_name(name, tensor.dtype)
         strides = element_strides(name, tensor.strides, dtype)
-        spec = TensorSpec(tensor.shape, strides, dtype, tensor.device.id, False)
-        return View(tensor.data.ptr, spec, self, tensor)
+        memory = tensor.data
+        spec = new(TensorSpec, (tensor.shape, strides, dtype, memory.device_id, False))
+        return new(View, (memory.ptr, spec, self, tensor, None))
 
     def address(self, tensor: Any) -> int:
         return int(tensor.data.ptr)
@@ -42,5 +53,10 @@ class CuPyFramework:
     @contextmanager
     def using_stream(self, stream: int, device: int) -> Iterator[None]:
         cuda = self._cupy.cuda
-        with cuda.Device(device), cuda.ExternalStream(stream, device):
-            yield
+        with cuda.Device(device):
+            if hasattr(cuda.Stream, "from_external"):
+                external = cuda.Stream.from_external(_ExternalStream(stream))
+            else:  # before CuPy 14
+                external = cuda.ExternalStream(stream, device)
+            with external:
+                yield

@@ -4,7 +4,7 @@ import sys
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
-from im2win._tensors.spec import CPU, DTYPE_CODES, Axes, Shape, TensorSpec, View, dtype_error
+from im2win._tensors.spec import CPU, DTYPE_CODES, Axes, Shape, TensorSpec, View, dtype_error, new
 
 
 class TorchFramework:
@@ -29,7 +29,7 @@ class TorchFramework:
         try:
             dtype = self._dtype_names[tensor.dtype]
             device = self._devices[tensor.device]
-            spec = TensorSpec(tensor.shape, tensor.stride(), dtype, device, False)
+            spec = new(TensorSpec, (tensor.shape, tensor.stride(), dtype, device, False))
             address = tensor.data_ptr()
         except (KeyError, RuntimeError):
             raise self._refusal(tensor, name) from None
