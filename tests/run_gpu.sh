@@ -13,7 +13,7 @@ cd "$(dirname "$0")/.."
 
 python3 -m pip install -q ".[test]"
 python3 -m im2win info
-python3 -m pytest -q -rs
+python3 -m pytest -q
 for tool in memcheck racecheck; do
   compute-sanitizer --tool "$tool" --error-exitcode 1 python3 -m im2win check --device cuda
 done

@@ -6,7 +6,7 @@ from im2win._arguments import Options, integer
 from im2win._library import check, convolve, ffi, last_error, lib, text
 from im2win._problem import Tensors, describe
 from im2win._tensors import view
-from im2win._tensors.spec import CPU, Framework, View, new
+from im2win._tensors.spec import CPU, View, new
 from im2win._tensors.stream import stream_handle
 
 _WORKSPACE_ALIGNMENT = 256
@@ -59,7 +59,7 @@ class Execution:
 
     def __init__(self, tensors: Tensors, options: Options) -> None:
         self._desc, output = describe(tensors, options)
-        self._device, self._dtype = tensors.input.device, tensors.input.dtype
+        self._device = tensors.input.device
         self._memory_shape, self._axes = output.memory_shape, output.axes
         self.output_shape = output.shape
         self._plan = _create_plan(self._desc, self._device, options)
@@ -93,15 +93,13 @@ class Execution:
         source, weight, bias, residual, out, stream, _ = call
         framework = source.framework
         if out is None:
-            output = framework.empty(
-                self._memory_shape, self._dtype, self._device, stream, self._axes
-            )
+            output = framework.empty(source, self._memory_shape, stream, self._axes)
             address = framework.address(output)
         else:
             output, address = out.tensor, out.address
         workspace = 0
         if self.workspace_bytes:
-            _buffer, workspace = self._workspace(framework, stream)
+            _buffer, workspace = self._workspace(source, stream)
         status = convolve(
             self._plan,
             source.address,
@@ -117,13 +115,12 @@ class Execution:
             check(status)
         return output
 
-    def _workspace(self, framework: Framework, stream: int) -> tuple[Any, int]:
+    def _workspace(self, source: View, stream: int) -> tuple[Any, int]:
         """A workspace from the allocator of the output, to be kept alive, and its address."""
         # CUDA allocators align by themselves.
         slack = _WORKSPACE_ALIGNMENT - 1 if self._device == CPU else 0
-        size = self.workspace_bytes + slack
-        buffer = framework.empty((size,), "uint8", self._device, stream, None)
-        return buffer, (framework.address(buffer) + slack) & ~slack
+        buffer = source.framework.empty_bytes(source, self.workspace_bytes + slack, stream)
+        return buffer, (source.framework.address(buffer) + slack) & ~slack
 
 
 def algorithm_names(device: int) -> tuple[str, ...]:

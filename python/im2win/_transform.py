@@ -53,7 +53,7 @@ def transform(
     else:
         memory_for_stream = framework.using_stream(handle, device)
     with memory_for_stream:
-        output = framework.empty(shape, source.spec.dtype, device, handle, None)
+        output = framework.empty(source, shape, handle)
         _write(desc, source, output, handle)
     return output
 

@@ -127,12 +127,12 @@ def _by_copies(
     def copy(array: Any) -> DeviceArray | None:
         return None if array is None else DeviceArray.from_numpy(array, device, stream)
 
-    copies = copy(input), copy(weight), copy(bias), copy(residual)
-    result = _convolve(*copies, None, options, stream).numpy()
+    if out is not None and not out.flags.writeable:
+        raise ValueError("out is read-only, expected an array that can be written to")
+    copies = copy(input), copy(weight), copy(bias), copy(residual), copy(out)
+    result = _convolve(*copies, options, stream).numpy()
     if out is None:
         return result
-    if out.shape != result.shape:
-        raise ValueError(f"out has shape {out.shape}, expected {result.shape}")
     np.copyto(out, result, casting="no")
     return out
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from im2win._tensors.numpy_arrays import dtype_name, element_strides, numpy_dtype
+from im2win._tensors.numpy_arrays import dtype_name, element_strides
 from im2win._tensors.spec import Axes, Shape, TensorSpec, View, new
 
 
@@ -36,13 +36,18 @@ class CuPyFramework:
     def address(self, tensor: Any) -> int:
         return int(tensor.data.ptr)
 
-    def empty(self, shape: Shape, dtype: str, device: int, stream: int, axes: Axes) -> Any:
-        if self._current_device() == device:
-            array = self._cupy.empty(shape, numpy_dtype(dtype))
-        else:
-            with self._cupy.cuda.Device(device):
-                array = self._cupy.empty(shape, numpy_dtype(dtype))
+    def empty(self, like: View, shape: Shape, stream: int, axes: Axes = None) -> Any:
+        array = self._empty(shape, like.tensor.dtype, like.spec.device)
         return array if axes is None else array.transpose(axes)
+
+    def empty_bytes(self, like: View, size: int, stream: int) -> Any:
+        return self._empty(size, "uint8", like.spec.device)
+
+    def _empty(self, shape: Shape | int, dtype: Any, device: int) -> Any:
+        if self._current_device() == device:
+            return self._cupy.empty(shape, dtype)
+        with self._cupy.cuda.Device(device):
+            return self._cupy.empty(shape, dtype)
 
     def current_stream(self, device: int) -> int:
         if self._current_device() == device:

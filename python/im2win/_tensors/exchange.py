@@ -93,11 +93,16 @@ class ExchangeFramework:
             return tensor.address
         return int(tensor.__array_interface__["data"][0])
 
-    def empty(self, shape: Shape, dtype: str, device: int, stream: int, axes: Axes) -> Any:
-        if device != CPU:
-            return DeviceArray(shape, dtype, device, stream, axes)
-        array = np.empty(shape, numpy_dtype(dtype))
+    def empty(self, like: View, shape: Shape, stream: int, axes: Axes = None) -> Any:
+        if like.spec.device != CPU:
+            return DeviceArray(shape, like.spec.dtype, like.spec.device, stream, axes)
+        array: Any = np.empty(shape, numpy_dtype(like.spec.dtype))
         return array if axes is None else array.transpose(axes)
+
+    def empty_bytes(self, like: View, size: int, stream: int) -> Any:
+        if like.spec.device != CPU:
+            return DeviceArray((size,), "uint8", like.spec.device, stream)
+        return np.empty(size, np.uint8)
 
     def current_stream(self, device: int) -> int:
         return 0

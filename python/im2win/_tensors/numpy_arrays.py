@@ -68,9 +68,12 @@ class NumPyFramework:
     def address(self, tensor: Any) -> int:
         return int(tensor.__array_interface__["data"][0])
 
-    def empty(self, shape: Shape, dtype: str, device: int, stream: int, axes: Axes) -> Any:
-        array = np.empty(shape, numpy_dtype(dtype))
+    def empty(self, like: View, shape: Shape, stream: int, axes: Axes = None) -> Any:
+        array: Any = np.empty(shape, like.tensor.dtype)
         return array if axes is None else array.transpose(axes)
+
+    def empty_bytes(self, like: View, size: int, stream: int) -> Any:
+        return np.empty(size, np.uint8)
 
     def current_stream(self, device: int) -> int:
         return 0

@@ -33,8 +33,14 @@ class Framework(Protocol):
     def address(self, tensor: Any) -> int:
         """The address of the first element of a tensor that `empty` returned."""
 
-    def empty(self, shape: Shape, dtype: str, device: int, stream: int, axes: Axes) -> Any:
-        """A new tensor, dense in memory as `shape` says, seen with its axes in order `axes`."""
+    def empty(self, like: "View", shape: Shape, stream: int, axes: Axes = None) -> Any:
+        """A new tensor, dense in memory as `shape` says, seen with its axes in order `axes`.
+
+        Of the dtype and on the device of `like`, a tensor of this framework.
+        """
+
+    def empty_bytes(self, like: "View", size: int, stream: int) -> Any:
+        """A new tensor of `size` bytes on the device of `like`."""
 
     def current_stream(self, device: int) -> int:
         """The handle of the stream on which the caller's work on `device` goes."""

@@ -14,7 +14,7 @@ from rich.table import Table
 
 from im2win._info import Info, algorithms
 from im2win._info import info as find_info
-from im2win.cli.machine import chosen, console, print_machine
+from im2win.cli.machine import chosen, chosen_devices, console, print_machine
 from im2win.cli.measure import Case, Measurement, Refusal, checked_images
 from im2win.cli.plot import save_plot
 from im2win.layers import LAYERS, Layer
@@ -24,7 +24,7 @@ Results = Sequence[Measurement | Refusal]
 
 
 def bench(
-    device: Annotated[str | None, typer.Option(help="Such as cuda:0; a GPU by default.")] = None,
+    device: Annotated[str | None, typer.Option(help="Such as cuda; a GPU by default.")] = None,
     batch: Annotated[
         int | None, typer.Option(min=1, help="Images; 1 on the CPU and 128 on CUDA by default.")
     ] = None,
@@ -48,8 +48,10 @@ def bench(
     if plot_file is not None and find_spec("matplotlib") is None:
         raise typer.BadParameter("--plot needs matplotlib: pip install 'im2win[plot]'")
     found = find_info()
-    device = device or list(found.devices)[min(1, len(found.devices) - 1)]
-    chosen("--device", device, tuple(found.devices))
+    best = list(found.devices)[min(1, len(found.devices) - 1)]
+    device, *others = chosen_devices(device or best, found)
+    if others:
+        raise typer.BadParameter(f"--device {device} and {', '.join(others)}: expected one")
     batch = batch or (_CPU_BATCH if device == "cpu" else _CUDA_BATCH)
     picked_names = chosen("--layers", layers, tuple(layer.name for layer in LAYERS))
     picked = [layer for layer in LAYERS if layer.name in picked_names]

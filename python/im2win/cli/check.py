@@ -13,7 +13,7 @@ from rich.table import Table
 from im2win import reference
 from im2win._info import algorithms
 from im2win._info import info as find_info
-from im2win.cli.machine import chosen, console, print_machine
+from im2win.cli.machine import chosen_devices, console, print_machine
 from im2win.cli.problems import Problem, problems
 from im2win.conv import conv2d
 
@@ -32,13 +32,13 @@ class Tally:
 
 def check(
     device: Annotated[
-        str | None, typer.Option(help="Devices to check, such as cpu,cuda:0; all by default.")
+        str | None, typer.Option(help="Devices to check, such as cpu,cuda; all by default.")
     ] = None,
 ) -> None:
     """Check all algorithms against float64 on a spread of problems; the exit status says."""
     found = find_info()
     print_machine(found)
-    devices = chosen("--device", device, tuple(found.devices))
+    devices = chosen_devices(device, found)
     has_bfloat16 = find_spec("ml_dtypes") is not None
     if not has_bfloat16:
         console.print("bfloat16: [yellow]not checked[/yellow]: pip install ml_dtypes")

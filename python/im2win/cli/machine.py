@@ -41,3 +41,13 @@ def chosen(option: str, names: str | None, known: tuple[str, ...]) -> tuple[str,
         if name not in known:
             raise typer.BadParameter(f"{option} {name}: expected some of {', '.join(known)}")
     return picked
+
+
+def chosen_devices(names: str | None, found: Info) -> tuple[str, ...]:
+    """The devices that a comma-separated --device names, "cuda" being "cuda:0"; all without it.
+
+    Errors: as `chosen`.
+    """
+    if names is not None:
+        names = ",".join("cuda:0" if name.strip() == "cuda" else name for name in names.split(","))
+    return chosen("--device", names, tuple(found.devices))
