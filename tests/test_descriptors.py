@@ -70,7 +70,7 @@ def test_wrong_descriptors(fields: dict[str, Any], message: str) -> None:
     [
         ({"device": -2}, "device is -2"),
         ({"threads": -1}, "threads is -1"),
-        ({"reserved": 1}, "reserved is 1"),
+        ({"packed_filter": 2}, "packed_filter is 2"),
         ({"struct_size": 4}, "struct_size is 4"),
         ({"algorithm": capi.c_string("nonesuch")}, 'algorithm is "nonesuch"'),
     ],

@@ -128,6 +128,20 @@ im2win_status im2win_plan_workspace_bytes(const im2win_plan* plan, size_t* works
   });
 }
 
+im2win_status im2win_plan_packed_filter_bytes(const im2win_plan* plan,
+                                              size_t* packed_filter_bytes) {
+  return guarded([&] {
+    const int64_t bytes = checked(plan).packed_filter_bytes();
+    require_pointer(packed_filter_bytes, "packed_filter_bytes");
+    *packed_filter_bytes = static_cast<size_t>(bytes);
+  });
+}
+
+im2win_status im2win_pack_filter(const im2win_plan* plan, const void* filter, void* packed,
+                                 size_t packed_bytes, void* stream) {
+  return guarded([&] { checked(plan).pack_filter(filter, packed, packed_bytes, stream); });
+}
+
 im2win_status im2win_plan_algorithm(const im2win_plan* plan, const char** name) {
   return guarded([&] {
     const char* algorithm = checked(plan).algorithm();

@@ -7,15 +7,19 @@
 #include <span>
 #include <string>
 
+#include "checked.hpp"
 #include "problem.hpp"
 
 namespace im2win {
+
+/// Of workspaces and packed filters, in bytes.
+constexpr int64_t kBufferAlignment = 256;
 
 /// The buffers of one call. Pointers are to each tensor's element [0, 0, 0, 0]; those that the
 /// problem has no use for are null.
 struct Buffers {
   const void* input;
-  const void* filter;
+  const void* filter;  // packed, where the algorithm packs it
   const void* bias;
   const void* residual;
   void* output;
@@ -32,10 +36,22 @@ struct Target {
 class Convolution {
  public:
   virtual ~Convolution() = default;
+  /// Beside the packed filter.
   virtual int64_t workspace_bytes() const { return 0; }
+  /// The size of the filter as the algorithm lays it out; 0 if it takes it as it is.
+  virtual int64_t packed_filter_bytes() const { return 0; }
+  /// Lays it out, as run() does its work. Called where packed_filter_bytes() is above 0.
+  virtual void pack_filter(const void* /*filter*/, void* /*packed*/, void* /*stream*/) const {}
   /// Writes the whole output. On CUDA it enqueues on the stream of the current device, which is the
   /// target's; it neither allocates nor synchronises. n > 0.
   virtual void run(const Buffers& buffers, void* stream) const = 0;
+
+  /// What a call needs that brings its filter as it is: workspace, then packed filter, each aligned.
+  int64_t total_bytes() const {
+    if (packed_filter_bytes() == 0) return workspace_bytes();
+    return checked_add(round_up(workspace_bytes(), kBufferAlignment), packed_filter_bytes(),
+                       "the workspace");
+  }
 };
 
 struct Algorithm {
@@ -57,6 +73,8 @@ struct Backend {
   /// INVALID_ARGUMENT, naming the argument, if the device cannot reach what the pointer points to.
   void (*require_accessible)(int32_t device, const char* argument, const void* pointer);
   void (*run)(int32_t device, const Convolution& convolution, const Buffers& buffers, void* stream);
+  void (*pack_filter)(int32_t device, const Convolution& convolution, const void* filter,
+                      void* packed, void* stream);
   /// The im2win tensor of the problem's input (see im2win_transform).
   void (*transform)(const Problem& problem, int32_t device, const void* input, void* output,
                     void* stream);

@@ -4,12 +4,11 @@
 #include <cstring>
 
 #include "cpu/parallel.hpp"
+#include "micro_batches.hpp"
 #include "status.hpp"
 
 namespace im2win {
 namespace {
-
-constexpr int64_t kWorkspaceAlignment = 256;
 
 const Algorithm& find_algorithm(const Backend& backend, const char* name) {
   std::string known;
@@ -32,7 +31,8 @@ void require_device_number(int32_t device) {
 
 Target make_target(const im2win_plan_options& options) {
   require_device_number(options.device);
-  require(options.reserved == 0, "reserved is ", options.reserved, ": expected 0");
+  require(options.packed_filter == 0 || options.packed_filter == 1, "packed_filter is ",
+          options.packed_filter, ": expected 0 or 1");
   require(options.threads >= 0, "threads is ", options.threads,
           ": expected at least 1, or 0 for OpenMP's default");
   return {options.device, options.threads > 0 ? options.threads : cpu::default_threads()};
@@ -63,6 +63,15 @@ void check_argument(const Argument& argument, const Backend& backend, int32_t de
   backend.require_accessible(device, argument.name, pointer);
 }
 
+Argument filter_argument(const Problem& problem, const void* filter) {
+  const int64_t bytes = element_bytes(problem.dtype);
+  return {"filter", {filter, problem.filter, bytes}, bytes, true};
+}
+
+Argument bytes_argument(const char* name, const void* pointer, int64_t size) {
+  return {name, {pointer, vector(size, 1), 1}, kBufferAlignment, true};
+}
+
 void require_apart(const Argument& written, const Argument& other) {
   require(!may_overlap(written.view, other.view), written.name, " at ", written.view.data,
           " overlaps ", other.name, " at ", other.view.data);
@@ -71,7 +80,10 @@ void require_apart(const Argument& written, const Argument& other) {
 }  // namespace
 
 Plan::Plan(const Problem& problem, const im2win_plan_options& options)
-    : problem_(problem), target_(make_target(options)), backend_(&backend_of(options.device)) {
+    : problem_(problem),
+      target_(make_target(options)),
+      takes_packed_filter_(options.packed_filter != 0),
+      backend_(&backend_of(options.device)) {
   backend_->require_device(target_.device);
   if (options.algorithm == nullptr) {
     choose(options.workspace_limit_bytes);
@@ -80,28 +92,32 @@ Plan::Plan(const Problem& problem, const im2win_plan_options& options)
   }
 }
 
-void Plan::take(const char* name, uint64_t workspace_limit_bytes) {
-  const Algorithm& algorithm = find_algorithm(*backend_, name);
-  require_taken(algorithm, problem_);
-  configure(algorithm);
-  if (static_cast<uint64_t>(workspace_bytes()) > workspace_limit_bytes)
-    fail(IM2WIN_WORKSPACE_TOO_SMALL, "workspace_limit_bytes is ", workspace_limit_bytes,
-         ": algorithm ", name, " needs ", workspace_bytes());
-}
-
-void Plan::configure(const Algorithm& algorithm) {
+/// Whether the algorithm keeps the limit, on the whole batch or on parts of it.
+bool Plan::fit(const Algorithm& algorithm, uint64_t workspace_limit_bytes) {
   algorithm_ = &algorithm;
   convolution_ = algorithm.configure(problem_, target_);
+  if (static_cast<uint64_t>(convolution_->total_bytes()) <= workspace_limit_bytes) return true;
+  convolution_ = split_batch(algorithm, problem_, target_, workspace_limit_bytes);
+  return convolution_ != nullptr;
 }
 
 void Plan::choose(uint64_t workspace_limit_bytes) {
   for (const Algorithm& algorithm : backend_->algorithms) {
     if (algorithm.is_worthwhile != nullptr && !algorithm.is_worthwhile(problem_)) continue;
     if (!algorithm.refusal(problem_).empty()) continue;
-    configure(algorithm);
-    if (static_cast<uint64_t>(workspace_bytes()) <= workspace_limit_bytes) return;
+    if (fit(algorithm, workspace_limit_bytes)) return;
   }
   fail(IM2WIN_INTERNAL_ERROR, "no algorithm takes this problem");
+}
+
+void Plan::take(const char* name, uint64_t workspace_limit_bytes) {
+  const Algorithm& algorithm = find_algorithm(*backend_, name);
+  require_taken(algorithm, problem_);
+  if (fit(algorithm, workspace_limit_bytes)) return;
+  const Problem image = with_images(problem_, std::min<int64_t>(problem_.n, 1));
+  fail(IM2WIN_WORKSPACE_TOO_SMALL, "workspace_limit_bytes is ", workspace_limit_bytes,
+       ": algorithm ", name, " needs ", algorithm.configure(image, target_)->total_bytes(),
+       " even for one image at a time");
 }
 
 void Plan::check(const Buffers& buffers, size_t workspace_bytes) const {
@@ -114,13 +130,15 @@ void Plan::check(const Buffers& buffers, size_t workspace_bytes) const {
   const int64_t bias_bytes = element_bytes(problem_.bias_dtype);
   const bool has_bias = problem_.bias_dtype != IM2WIN_NONE;
   const Argument output = {"output", {buffers.output, problem_.output, bytes}, bytes, true};
-  const Argument workspace = {
-      "workspace", {buffers.workspace, vector(needed, 1), 1}, kWorkspaceAlignment, true};
+  const Argument workspace = bytes_argument("workspace", buffers.workspace, needed);
+  const Argument filter = takes_packed_filter_ && packed_filter_bytes() > 0
+                              ? bytes_argument("filter", buffers.filter, packed_filter_bytes())
+                              : filter_argument(problem_, buffers.filter);
   const Argument residual = {
       "residual", {buffers.residual, problem_.residual, bytes}, bytes, problem_.has_residual};
   const Argument read[] = {
       {"input", {buffers.input, problem_.input, bytes}, bytes, true},
-      {"filter", {buffers.filter, problem_.filter, bytes}, bytes, true},
+      filter,
       {"bias",
        {buffers.bias, vector(problem_.k, problem_.bias_stride), bias_bytes},
        bias_bytes,
@@ -147,7 +165,27 @@ void Plan::check(const Buffers& buffers, size_t workspace_bytes) const {
 void Plan::run(const Buffers& buffers, size_t workspace_bytes, void* stream) const {
   if (problem_.n == 0) return;
   check(buffers, workspace_bytes);
-  backend_->run(target_.device, *convolution_, buffers, stream);
+  Buffers used = buffers;
+  if (!takes_packed_filter_ && packed_filter_bytes() > 0) {
+    const int64_t offset = round_up(convolution_->workspace_bytes(), kBufferAlignment);
+    void* packed = static_cast<char*>(buffers.workspace) + offset;
+    backend_->pack_filter(target_.device, *convolution_, buffers.filter, packed, stream);
+    used.filter = packed;
+  }
+  backend_->run(target_.device, *convolution_, used, stream);
+}
+
+void Plan::pack_filter(const void* filter, void* packed, size_t packed_bytes, void* stream) const {
+  const int64_t needed = packed_filter_bytes();
+  require(packed_bytes >= static_cast<size_t>(needed), "packed_bytes is ", packed_bytes,
+          ": algorithm ", algorithm(), " needs ", needed);
+  if (needed == 0) return;
+  const Argument source = filter_argument(problem_, filter);
+  const Argument target = bytes_argument("packed", packed, needed);
+  check_argument(source, *backend_, target_.device);
+  check_argument(target, *backend_, target_.device);
+  require_apart(target, source);
+  backend_->pack_filter(target_.device, *convolution_, filter, packed, stream);
 }
 
 void require_supported(const Problem& problem, int32_t device, const char* algorithm) {

@@ -177,8 +177,8 @@ typedef struct im2win_plan_options {
   uint32_t struct_size;           /* sizeof(im2win_plan_options), set by the init function */
   int32_t device;                 /* IM2WIN_CPU or a CUDA ordinal */
   int32_t threads;                /* of the CPU backend; 0: OpenMP's default */
-  int32_t reserved;               /* 0 */
-  uint64_t workspace_limit_bytes; /* a hard cap: an algorithm that needs more is not chosen */
+  int32_t packed_filter;          /* 1: im2win_conv2d takes what im2win_pack_filter wrote; or 0 */
+  uint64_t workspace_limit_bytes; /* a hard cap: the batch is split, or another algorithm chosen */
   const char* algorithm;          /* a name from im2win_algorithm_name; NULL: the best that fits */
 } im2win_plan_options;
 
@@ -218,6 +218,20 @@ IM2WIN_API im2win_status im2win_plan_output_shape(const im2win_plan* plan, int64
 /* The workspace that im2win_conv2d needs with this plan; 0 for many. */
 IM2WIN_API im2win_status im2win_plan_workspace_bytes(const im2win_plan* plan,
                                                      size_t* workspace_bytes);
+
+/* The size of the filter as the plan's algorithm lays it out; 0 if it takes it as it is. */
+IM2WIN_API im2win_status im2win_plan_packed_filter_bytes(const im2win_plan* plan,
+                                                         size_t* packed_filter_bytes);
+
+/* Writes the filter to packed[0 .. im2win_plan_packed_filter_bytes) as the plan's algorithm lays it
+ * out. A plan that differs in options->packed_filter alone then takes `packed`, aligned to 256
+ * bytes and on the same device, in the place of the filter, any number of times: what a plan
+ * without packed_filter does in its workspace in every call is done once. Where the size is 0 there
+ * is nothing to pack: such a plan takes the filter itself. The workspace limit counts the packed
+ * filter in both cases, so that both choose the same algorithm. Stream and asynchrony as in
+ * im2win_conv2d. */
+IM2WIN_API im2win_status im2win_pack_filter(const im2win_plan* plan, const void* filter,
+                                            void* packed, size_t packed_bytes, void* stream);
 
 /* The name of the plan's algorithm; static storage. */
 IM2WIN_API im2win_status im2win_plan_algorithm(const im2win_plan* plan, const char** name);

@@ -55,6 +55,11 @@ void run(int32_t, const Convolution& convolution, const Buffers& buffers, void* 
   convolution.run(buffers, stream);
 }
 
+void pack_filter(int32_t, const Convolution& convolution, const void* filter, void* packed,
+                 void* stream) {
+  convolution.pack_filter(filter, packed, stream);
+}
+
 void transform(const Problem& problem, int32_t, const void* input, void* output, void*) {
   cpu::transform(problem, input, output, cpu::default_threads());
 }
@@ -63,7 +68,7 @@ void transform(const Problem& problem, int32_t, const void* input, void* output,
 
 const Backend& cpu_backend() {
   static const Backend backend = {kAlgorithms, require_device, describe, require_accessible,
-                                  run,         transform};
+                                  run,         pack_filter,    transform};
   return backend;
 }
 

@@ -19,12 +19,14 @@ void require_device(int32_t) { fail_absent(); }
 std::string describe(int32_t) { fail_absent(); }
 void require_accessible(int32_t, const char*, const void*) { fail_absent(); }
 void run(int32_t, const Convolution&, const Buffers&, void*) { fail_absent(); }
+void pack_filter(int32_t, const Convolution&, const void*, void*, void*) { fail_absent(); }
 void transform(const Problem&, int32_t, const void*, void*, void*) { fail_absent(); }
 
 }  // namespace
 
 const Backend& cuda_backend() {
-  static const Backend backend = {{}, require_device, describe, require_accessible, run, transform};
+  static const Backend backend = {{},  require_device, describe, require_accessible,
+                                  run, pack_filter,    transform};
   return backend;
 }
 

@@ -62,6 +62,12 @@ void run(int32_t device, const Convolution& convolution, const Buffers& buffers,
   convolution.run(buffers, stream);
 }
 
+void pack_filter(int32_t device, const Convolution& convolution, const void* filter, void* packed,
+                 void* stream) {
+  const cuda::CurrentDevice current(device);
+  convolution.pack_filter(filter, packed, stream);
+}
+
 void transform(const Problem& problem, int32_t device, const void* input, void* output,
                void* stream) {
   const cuda::CurrentDevice current(device);
@@ -72,7 +78,8 @@ void transform(const Problem& problem, int32_t device, const void* input, void* 
 
 const Backend& cuda_backend() {
   static const Backend backend = {
-      kAlgorithms, cuda::require_device, cuda::describe, cuda::require_accessible, run, transform};
+      kAlgorithms, cuda::require_device, cuda::describe, cuda::require_accessible,
+      run,         pack_filter,          transform};
   return backend;
 }
 

@@ -12,12 +12,6 @@
 namespace im2win::cuda {
 namespace {
 
-constexpr int64_t kAlignment = 256;  // of the workspace's parts
-
-int64_t windows_bytes(const Problem& problem) {
-  return round_up(transform_bytes(problem), kAlignment);
-}
-
 /// The greatest distance in the im2win tensor between the bases of one tile's pixels, which a
 /// kernel counts in 32 bits.
 int64_t pixel_span(const Problem& problem) {
@@ -31,35 +25,37 @@ class Im2win final : public Convolution {
   Im2win(const Problem& problem, const Target& target, Im2winVariant variant)
       : Im2win(problem, choose_im2win_tile(problem, multiprocessors(target.device)), variant) {}
 
-  int64_t workspace_bytes() const override { return workspace_bytes_; }
+  int64_t workspace_bytes() const override { return transform_bytes(problem_); }
+  int64_t packed_filter_bytes() const override { return packed_filter_bytes_; }
+
+  void pack_filter(const void* filter, void* packed, void* stream) const override {
+    cuda::pack_filter(problem_, tile_, filter, packed, stream);
+  }
 
   void run(const Buffers& buffers, void* stream) const override {
-    char* const packed = static_cast<char*>(buffers.workspace) + windows_bytes(problem_);
     transform(problem_, buffers.input, buffers.workspace, stream);
-    pack_filter(problem_, tile_, buffers.filter, packed, stream);
     Im2winArguments a = arguments_;
     a.windows = static_cast<const float*>(buffers.workspace);
-    a.filters = reinterpret_cast<const float*>(packed);
+    a.filters = static_cast<const float*>(buffers.filter);
     a.outputs.bind(buffers);
     launch("im2win_kernel", kernel_, a.blocks, tile_.threads(), stream, a);
   }
 
  private:
-  /// Variants have one workspace size: that of the whole algorithm with the tile it would choose.
+  /// Variants need the same memory: that of the whole algorithm with the tile it would choose.
   Im2win(const Problem& problem, int index, Im2winVariant variant)
       : problem_(problem),
         tile_(im2win_tile(index, variant)),
         kernel_(variant == Im2winVariant::kFull ? im2win_kernels<Im2winVariant::kFull>(index)
                                                 : ablated_im2win_kernel(index, variant)),
         arguments_(problem, tile_),
-        workspace_bytes_(windows_bytes(problem) +
-                         packed_filter_bytes(problem, kIm2winTiles[index])) {}
+        packed_filter_bytes_(cuda::packed_filter_bytes(problem, kIm2winTiles[index])) {}
 
   Problem problem_;
   Im2winTile tile_;
   Im2winKernel kernel_;
   Im2winArguments arguments_;
-  int64_t workspace_bytes_;
+  int64_t packed_filter_bytes_;
 };
 
 }  // namespace
@@ -95,7 +91,7 @@ std::string refuse_im2win(const Problem& problem) {
                 "2^32 elements of the im2win tensor, not ", pixel_span(problem));
   try {
     for (const Im2winTile& tile : kIm2winTiles)
-      checked_add(windows_bytes(problem), packed_filter_bytes(problem, tile), "the workspace");
+      checked_add(transform_bytes(problem), packed_filter_bytes(problem, tile), "the workspace");
   } catch (const Error& error) {
     return text("takes problems of a smaller workspace: ", error.what());
   }

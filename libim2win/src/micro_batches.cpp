@@ -1,0 +1,98 @@
+#include "micro_batches.hpp"
+
+#include <algorithm>
+
+namespace im2win {
+namespace {
+
+/// Parts of `images` images each, and a last one of what remains. The remainder is a problem of its
+/// own, which the algorithm may configure, and pack the filter for, in another way.
+class MicroBatches final : public Convolution {
+ public:
+  MicroBatches(const Algorithm& algorithm, const Problem& problem, const Target& target,
+               int64_t images)
+      : problem_(problem),
+        images_(images),
+        whole_(algorithm.configure(with_images(problem, images), target)) {
+    if (const int64_t rest = problem.n % images; rest > 0)
+      rest_ = algorithm.configure(with_images(problem, rest), target);
+  }
+
+  int64_t workspace_bytes() const override {
+    return std::max(whole_->workspace_bytes(), rest_ ? rest_->workspace_bytes() : 0);
+  }
+
+  int64_t packed_filter_bytes() const override {
+    return rest_filter_offset() + (rest_ ? rest_->packed_filter_bytes() : 0);
+  }
+
+  void pack_filter(const void* filter, void* packed, void* stream) const override {
+    whole_->pack_filter(filter, packed, stream);
+    if (rest_) rest_->pack_filter(filter, advance(packed, rest_filter_offset()), stream);
+  }
+
+  void run(const Buffers& buffers, void* stream) const override {
+    int64_t first = 0;
+    for (; first + images_ <= problem_.n; first += images_)
+      whole_->run(from_image(buffers, first), stream);
+    if (!rest_) return;
+    Buffers last = from_image(buffers, first);
+    last.filter = advance(last.filter, rest_filter_offset());
+    rest_->run(last, stream);
+  }
+
+ private:
+  int64_t rest_filter_offset() const {
+    return round_up(whole_->packed_filter_bytes(), kBufferAlignment);
+  }
+
+  static const void* advance(const void* pointer, int64_t bytes) {
+    return static_cast<const char*>(pointer) + bytes;
+  }
+  static void* advance(void* pointer, int64_t bytes) { return static_cast<char*>(pointer) + bytes; }
+
+  Buffers from_image(const Buffers& buffers, int64_t image) const {
+    const int64_t bytes = element_bytes(problem_.dtype) * image;
+    Buffers part = buffers;
+    part.input = advance(buffers.input, problem_.input.stride[0] * bytes);
+    part.output = advance(buffers.output, problem_.output.stride[0] * bytes);
+    if (problem_.has_residual)
+      part.residual = advance(buffers.residual, problem_.residual.stride[0] * bytes);
+    return part;
+  }
+
+  Problem problem_;
+  int64_t images_;
+  std::unique_ptr<const Convolution> whole_;
+  std::unique_ptr<const Convolution> rest_;
+};
+
+}  // namespace
+
+Problem with_images(const Problem& problem, int64_t images) {
+  Problem part = problem;
+  part.n = part.input.size[0] = part.output.size[0] = part.residual.size[0] = images;
+  return part;
+}
+
+std::unique_ptr<const Convolution> split_batch(const Algorithm& algorithm, const Problem& problem,
+                                               const Target& target, uint64_t limit_bytes) {
+  std::unique_ptr<const Convolution> best;
+  int64_t fitting = 0;            // images of a part, known to fit
+  int64_t exceeding = problem.n;  // known not to
+  while (exceeding - fitting > 1) {
+    const int64_t images = fitting > 0 ? fitting + (exceeding - fitting) / 2 : 1;
+    auto parts = std::make_unique<MicroBatches>(algorithm, problem, target, images);
+    if (static_cast<uint64_t>(parts->total_bytes()) <= limit_bytes) {
+      fitting = images;
+      best = std::move(parts);
+    } else if (fitting == 0) {
+      return nullptr;
+    } else {
+      exceeding = images;
+    }
+  }
+  return best;
+}
+
+}  // namespace im2win

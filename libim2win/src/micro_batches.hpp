@@ -1,0 +1,20 @@
+// A batch in parts, one after the other, so that a workspace that grows with the batch keeps a limit
+// (the idea of u-cuDNN: Oyama et al., "Accelerating Deep Learning Frameworks with Micro-batches").
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "backend.hpp"
+
+namespace im2win {
+
+/// The same problem with another number of images.
+Problem with_images(const Problem& problem, int64_t images);
+
+/// The algorithm on the largest parts of the batch that need at most `limit_bytes`; null if there are
+/// none.
+std::unique_ptr<const Convolution> split_batch(const Algorithm& algorithm, const Problem& problem,
+                                               const Target& target, uint64_t limit_bytes);
+
+}  // namespace im2win
