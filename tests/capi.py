@@ -153,10 +153,17 @@ def plan_options(device: int, algorithm: str | None = None, threads: int = 0) ->
 
 
 def create_plan(
-    desc: Any, device: int = CPU, algorithm: str | None = None, threads: int = 0
+    desc: Any,
+    device: int = CPU,
+    algorithm: str | None = None,
+    threads: int = 0,
+    workspace_limit: int | None = None,
 ) -> Any:
+    options = plan_options(device, algorithm, threads)
+    if workspace_limit is not None:
+        options.workspace_limit_bytes = workspace_limit
     plan = ffi.new("im2win_plan **")
-    check(lib.im2win_plan_create(desc, plan_options(device, algorithm, threads), plan))
+    check(lib.im2win_plan_create(desc, options, plan))
     return ffi.gc(plan[0], lib.im2win_plan_destroy)
 
 
@@ -187,6 +194,7 @@ def run(
     residual: Array | None = None,
     out: Array | None = None,
     threads: int = 0,
+    workspace_limit: int | None = None,
     shift: int = 0,
     **fields: Any,
 ) -> Array:
@@ -209,7 +217,8 @@ def run(
     if bias is not None:
         desc.bias_dtype = DTYPE_CODES[bias.dtype.name]
         (desc.bias_stride,) = tensors["bias"].strides
-    execute(create_plan(desc, device, algorithm, threads), device, tensors)
+    plan = create_plan(desc, device, algorithm, threads, workspace_limit)
+    execute(plan, device, tensors)
 
     for name, array in given.items():
         if array is not None and array is not out:

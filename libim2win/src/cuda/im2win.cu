@@ -12,10 +12,26 @@
 namespace im2win::cuda {
 namespace {
 
+/// Whether the input serves as its own im2win tensor: with one window row and no padding that holds
+/// just what a dense NCHW input does. So a 1x1 convolution has no transform and no workspace.
+bool input_is_windows(const Problem& problem) {
+  return problem.r == 1 && !problem.is_padded() && problem.input.is_nchw();
+}
+
+WindowLayout windows_layout(const Problem& problem) {
+  WindowLayout layout(problem);
+  if (input_is_windows(problem)) {
+    layout.image = problem.c * problem.h * problem.w;
+    layout.channel = problem.h * problem.w;
+    layout.row = problem.p > 1 ? problem.stride_h * problem.w : 0;
+  }
+  return layout;
+}
+
 /// The greatest distance in the im2win tensor between the bases of one tile's pixels, which a
 /// kernel counts in 32 bits.
 int64_t pixel_span(const Problem& problem) {
-  const WindowLayout layout(problem);
+  const WindowLayout layout = windows_layout(problem);
   const int64_t images = ceil_div(kIm2winMaxPixels - 1, problem.p * problem.q);
   return std::clamp<int64_t>(problem.n - 1, 0, images) * layout.image + layout.channel;
 }
@@ -25,7 +41,9 @@ class Im2win final : public Convolution {
   Im2win(const Problem& problem, const Target& target, Im2winVariant variant)
       : Im2win(problem, choose_im2win_tile(problem, multiprocessors(target.device)), variant) {}
 
-  int64_t workspace_bytes() const override { return transform_bytes(problem_); }
+  int64_t workspace_bytes() const override {
+    return input_is_windows(problem_) ? 0 : transform_bytes(problem_);
+  }
   int64_t packed_filter_bytes() const override { return packed_filter_bytes_; }
 
   void pack_filter(const void* filter, void* packed, void* stream) const override {
@@ -33,9 +51,12 @@ class Im2win final : public Convolution {
   }
 
   void run(const Buffers& buffers, void* stream) const override {
-    transform(problem_, buffers.input, buffers.workspace, stream);
     Im2winArguments a = arguments_;
-    a.windows = static_cast<const float*>(buffers.workspace);
+    a.windows = static_cast<const float*>(buffers.input);
+    if (!input_is_windows(problem_)) {
+      transform(problem_, buffers.input, buffers.workspace, stream);
+      a.windows = static_cast<const float*>(buffers.workspace);
+    }
     a.filters = static_cast<const float*>(buffers.filter);
     a.outputs.bind(buffers);
     launch("im2win_kernel", kernel_, a.blocks, tile_.threads(), stream, a);
@@ -64,7 +85,7 @@ Im2winArguments::Im2winArguments(const Problem& problem, const Im2winTile& tile)
     : outputs(problem),
       exact{Axis::vertical(problem),
             Axis::horizontal(problem),
-            WindowLayout(problem),
+            windows_layout(problem),
             problem.c_per_group(),
             problem.r * problem.s * tile.filters,
             tile.filters,
