@@ -9,6 +9,7 @@ import pytest
 
 import capi
 import im2win
+from im2win import reference
 from im2win._library import lib
 from numerics import (
     Array,
@@ -203,3 +204,28 @@ def test_python_writes_into_the_residual() -> None:
     result = im2win.conv2d(x, weight, padding=PROBLEM.padding, residual=residual, out=residual)
     assert result is residual
     assert residual.tobytes() == expected.tobytes()
+
+
+@pytest.mark.parametrize(("alpha", "beta"), [(-0.5, 3), (2, 0.25), (np.float32(0.5), 0)])
+def test_python_passes_alpha_and_beta(alpha: float, beta: float) -> None:
+    x, weight, bias, residual = tensors("float32")
+    scales: dict[str, Any] = {"alpha": alpha, "beta": beta}
+    arguments = (x, weight, bias, 1, PROBLEM.padding)
+    y = im2win.conv2d(*arguments, residual=residual, **scales)
+    scale = reference.magnitude(*arguments, residual=residual, **scales)
+    expected = reference.conv2d(*arguments, residual=residual, **scales)
+    by_c = capi.run(PROBLEM, x, weight, bias=bias, residual=residual, **scales)
+    assert y.tobytes() == by_c.tobytes()
+    assert (reference.relative_error(y, expected, scale) < 1e-6).all()
+    plan = im2win.Conv2dPlan(
+        x.shape, weight.shape, bias=True, residual=True, padding=PROBLEM.padding, **scales
+    )
+    assert plan(x, weight, bias, residual).tobytes() == y.tobytes()
+
+
+@pytest.mark.parametrize("name", ["alpha", "beta"])
+def test_python_refuses_scales_that_are_no_numbers(name: str) -> None:
+    x, weight, _, _ = tensors("float32")
+    for value in ("1", None, np.ones(1, np.float32)):
+        with pytest.raises(TypeError, match=f"{name} is .*, expected a number"):
+            im2win.conv2d(x, weight, **{name: value})  # type: ignore[arg-type]

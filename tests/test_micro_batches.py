@@ -16,6 +16,8 @@ PROBLEM = Problem(n=7, c=4, h=40, w=41, k=5, padding=((1, 1), (0, 2)))
 
 
 def needed(target: Target, problem: Problem) -> int:
+    if not target.takes(problem):
+        pytest.skip(f"{target} does not take {problem}")
     plan = capi.create_plan(capi.descriptor(problem), target.device, target.algorithm, threads=1)
     return capi.workspace_bytes(plan)
 

@@ -9,7 +9,7 @@ import pytest
 
 import capi
 import im2win
-from im2win import conv
+from im2win import _dispatch
 from im2win._library import check, ffi, lib
 from numerics import Array, assert_convolved, normal
 from problems import PROBLEMS, Problem, same
@@ -133,20 +133,20 @@ def test_bias_residual_and_threads() -> None:
 def test_the_cache_is_bounded() -> None:
     """A server that sees ever new sizes must not grow for ever."""
     weight = np.ones((1, 1, 1, 1), np.float32)
-    bound = conv._plan_for.cache_info().maxsize
+    bound = _dispatch.plan_for.cache_info().maxsize
     assert bound is not None
     for width in range(1, bound + 200):
         im2win.conv2d(np.ones((1, 1, 1, width), np.float32), weight)
-    assert conv._plan_for.cache_info().currsize <= bound
+    assert _dispatch.plan_for.cache_info().currsize <= bound
 
 
 def test_equal_problems_share_a_plan() -> None:
     x, weight = data()
     options = {"stride": [2, 1], "padding": [[1, 1], [1, 1]], "groups": 2}  # lists do not hash
     im2win.conv2d(x, weight, **options)  # type: ignore[arg-type]
-    before = conv._plan_for.cache_info()
+    before = _dispatch.plan_for.cache_info()
     im2win.conv2d(x.copy(), weight.copy(), **options)  # type: ignore[arg-type]
-    after = conv._plan_for.cache_info()
+    after = _dispatch.plan_for.cache_info()
     assert (after.hits, after.misses) == (before.hits + 1, before.misses)
 
 
@@ -157,7 +157,7 @@ def test_sixteen_threads() -> None:
     problems = [Problem(c=2, h=5, w=5 + width, k=5) for width in range(24)]
     tensors = [data(problem) for problem in problems]
     alone = [im2win.conv2d(*pair).tobytes() for pair in tensors]
-    conv._plan_for.cache_clear()
+    _dispatch.plan_for.cache_clear()
 
     def work(thread: int) -> None:
         for i in range(len(problems)):

@@ -16,8 +16,8 @@ constexpr std::array<int, 4> kNhwcOrder = {1, 3, 2, 0};
 bool is_dense(const Tensor& tensor, const std::array<int, 4>& fastest_first) {
   int64_t expected = 1;
   for (int dim : fastest_first) {
-    if (tensor.size[dim] != 1 && tensor.stride[dim] != expected) return false;
-    expected *= tensor.size[dim];
+    if (tensor.size[dim] > 1 && tensor.stride[dim] != expected) return false;
+    expected *= std::max<int64_t>(tensor.size[dim], 1);
   }
   return true;
 }

@@ -14,7 +14,7 @@ struct Tensor {
   int64_t stride[4];
 
   int64_t elements() const { return size[0] * size[1] * size[2] * size[3]; }
-  /// Whether it is dense with W (C) fastest; the stride of a dimension of size 1 does not matter.
+  /// Whether it is dense with W (C) fastest; strides of dimensions of size 0 or 1 do not matter.
   bool is_nchw() const;
   bool is_nhwc() const;
 };

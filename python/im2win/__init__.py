@@ -4,8 +4,8 @@ from im2win._info import Info, algorithms, info
 from im2win._library import Im2winError, OutOfMemoryError, version
 from im2win._tensors.device_array import DeviceArray
 from im2win._transform import transform
-from im2win.conv import conv2d
-from im2win.plan import Conv2dPlan
+from im2win.conv import conv1d, conv2d, conv3d
+from im2win.plan import Conv2dPlan, PackedConv2d
 
 __all__ = [
     "Conv2dPlan",
@@ -13,9 +13,12 @@ __all__ = [
     "Im2winError",
     "Info",
     "OutOfMemoryError",
+    "PackedConv2d",
     "__version__",
     "algorithms",
+    "conv1d",
     "conv2d",
+    "conv3d",
     "info",
     "transform",
 ]

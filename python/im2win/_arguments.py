@@ -2,14 +2,15 @@
 
 import operator
 from collections.abc import Mapping, Sequence
+from numbers import Real
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from im2win._library import lib
 
 Value = TypeVar("Value")
-Pair: TypeAlias = int | Sequence[int]  # for both, or (height, width)
+PerAxis: TypeAlias = int | Sequence[int]  # for every spatial axis, or one for each
 # Each side, (height, width), ((top, bottom), (left, right)), "same" or "valid".
-Padding: TypeAlias = Pair | Sequence[Sequence[int]] | str
+Padding: TypeAlias = PerAxis | Sequence[Sequence[int]] | str
 Activation: TypeAlias = str | Sequence[str | float] | None  # a name, or (name, parameters...)
 
 MATHS: dict[str, int] = {
@@ -28,13 +29,15 @@ ACTIVATIONS: dict[str, int] = {
     "hardswish": lib.IM2WIN_HARDSWISH,
     "clamp": lib.IM2WIN_CLAMP,
 }
+_AXES = {1: "(width,)", 2: "(height, width)", 3: "(depth, height, width)"}
 _PARAMETERS = {"leaky_relu": ("slope",), "clamp": ("lower", "upper")}
 _DEFAULTS: dict[str, tuple[float, ...]] = {"leaky_relu": (0.01,)}
 
 
 class Options(NamedTuple):
-    """The arguments of conv2d that are not tensors, as the caller wrote them."""
+    """The arguments of a convolution that are not tensors, as the caller wrote them."""
 
+    dims: int  # of space: 1, 2 or 3
     stride: Any
     padding: Any
     dilation: Any
@@ -43,16 +46,18 @@ class Options(NamedTuple):
     math: Any
     layout: Any
     activation: Any
+    alpha: Any
+    beta: Any
     workspace_limit: Any
     threads: Any
 
 
 class Window(NamedTuple):
-    """How the filter's window moves over the input."""
+    """How the filter's window moves over the input, along each spatial axis."""
 
-    stride: tuple[int, int]
-    padding: tuple[tuple[int, int], tuple[int, int]]  # (top, bottom), (left, right)
-    dilation: tuple[int, int]
+    stride: tuple[int, ...]
+    padding: tuple[tuple[int, int], ...]  # (before, after)
+    dilation: tuple[int, ...]
 
 
 def integer(name: str, value: Any) -> int:
@@ -86,36 +91,49 @@ def choice(name: str, value: Any, choices: Mapping[str, Value]) -> Value:
     return choices[value]
 
 
-def pair(name: str, value: Any) -> tuple[int, int]:
-    """An integer for both dimensions, or (height, width)."""
+def real(name: str, value: Any) -> float:
+    """Errors: TypeError for what is no number."""
+    if not isinstance(value, Real):
+        raise TypeError(f"{name} is {value!r}, expected a number")
+    return float(value)
+
+
+def per_axis(name: str, value: Any, dims: int) -> tuple[int, ...]:
+    """An integer for every axis, or a sequence of one for each; of a single one, as in PyTorch."""
     if not isinstance(value, (tuple, list)):
-        return (integer(name, value),) * 2
-    if len(value) != 2:
-        raise ValueError(f"{name} is {value!r}, expected an integer or (height, width)")
-    return integer(name, value[0]), integer(name, value[1])
+        return (integer(name, value),) * dims
+    if len(value) not in (1, dims):
+        raise ValueError(f"{name} is {value!r}, expected an integer or {_AXES[dims]}")
+    return tuple([integer(name, item) for item in value]) * (dims // len(value))
 
 
-def window(kernel_size: tuple[int, int], stride: Any, padding: Any, dilation: Any) -> Window:
+def window(kernel_size: tuple[int, ...], stride: Any, padding: Any, dilation: Any) -> Window:
     """PyTorch's meaning of these arguments, and padding ((top, bottom), (left, right))."""
-    strides, dilations = pair("stride", stride), pair("dilation", dilation)
-    if padding == "valid":
-        padding = 0
+    dims = len(kernel_size)
+    strides, dilations = per_axis("stride", stride, dims), per_axis("dilation", dilation, dims)
     if padding == "same":
-        if strides != (1, 1):
+        if any(step != 1 for step in strides):
             raise ValueError(f'padding is "same" with stride {stride!r}, expected stride 1')
         totals = [step * (size - 1) for step, size in zip(dilations, kernel_size, strict=True)]
-        top, left = (total // 2 for total in totals)
-        return Window(strides, ((top, totals[0] - top), (left, totals[1] - left)), dilations)
+        sides = tuple((total // 2, total - total // 2) for total in totals)
+    else:
+        sides = _sides(padding, dims)
+    return Window(strides, sides, dilations)
+
+
+def _sides(padding: Any, dims: int) -> tuple[tuple[int, int], ...]:
+    """Padding in numbers, or "valid", as (before, after) for each axis."""
+    if padding == "valid":
+        padding = 0
     if isinstance(padding, str):
         raise ValueError(f'padding is "{padding}", expected "same", "valid" or numbers')
     if isinstance(padding, (tuple, list)) and any(isinstance(p, (tuple, list)) for p in padding):
-        if len(padding) != 2:
-            raise ValueError(f"padding is {padding!r}, expected ((top, bottom), (left, right))")
-        return Window(
-            strides, (pair("padding", padding[0]), pair("padding", padding[1])), dilations
-        )
-    height, width = pair("padding", padding)
-    return Window(strides, ((height, height), (width, width)), dilations)
+        if len(padding) != dims:
+            raise ValueError(f"padding is {padding!r}, expected (before, after) for {_AXES[dims]}")
+        before_after = [per_axis("padding", side, 2) for side in padding]
+    else:
+        before_after = [(side, side) for side in per_axis("padding", padding, dims)]
+    return tuple((before, after) for before, after in before_after)
 
 
 def activation(value: Any) -> tuple[int, tuple[float, float]]:

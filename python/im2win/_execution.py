@@ -1,69 +1,32 @@
 """A plan of the C library for tensors of given specs, and how to run it on tensors."""
 
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any
 
 from im2win._arguments import Options, integer
+from im2win._call import Call
 from im2win._library import check, convolve, ffi, last_error, lib, text
-from im2win._problem import Tensors, describe
-from im2win._tensors import view
-from im2win._tensors.spec import CPU, View, new
-from im2win._tensors.stream import stream_handle
+from im2win._problem import describe
+from im2win._shapes import Tensors
+from im2win._tensors.spec import CPU, View
 
 _WORKSPACE_ALIGNMENT = 256
-
-
-class Call(NamedTuple):
-    """The tensors of one call, None where there is none, and where it runs."""
-
-    input: View
-    weight: View
-    bias: View | None
-    residual: View | None
-    out: View | None
-    stream: int
-    stream_is_current: bool  # of the input's framework, whose allocator goes by it
-
-    def specs(self) -> Tensors:
-        source, weight, bias, residual, out, _, _ = self
-        specs = (
-            source.spec,
-            weight.spec,
-            None if bias is None else bias.spec,
-            None if residual is None else residual.spec,
-            None if out is None else out.spec,
-        )
-        return new(Tensors, specs)
-
-
-def prepare_call(input: Any, weight: Any, bias: Any, residual: Any, out: Any, stream: Any) -> Call:
-    """Views of the tensors, ready for use on the stream: by default the input's current one."""
-    given = None if stream is None else stream_handle(stream)
-    source = view(input, "input", given)
-    current = source.framework.current_stream(source.spec.device)
-    handle = current if given is None else given
-    views = (
-        source,
-        view(weight, "weight", handle),
-        None if bias is None else view(bias, "bias", handle),
-        None if residual is None else view(residual, "residual", handle),
-        None if out is None else view(out, "out", handle),
-    )
-    return new(Call, (*views, handle, handle == current))
 
 
 class Execution:
     """A plan for tensors of these specs. Immutable, and safe to share between threads.
 
+    With `packed_filter` it takes the filter that `pack` returned, in the place of the weight.
     Errors: those of `describe`; what the C library refuses.
     """
 
-    def __init__(self, tensors: Tensors, options: Options) -> None:
+    def __init__(self, tensors: Tensors, options: Options, *, packed_filter: bool = False) -> None:
         self._desc, output = describe(tensors, options)
         self._device = tensors.input.device
         self._memory_shape, self._axes = output.memory_shape, output.axes
         self.output_shape = output.shape
-        self._plan = _create_plan(self._desc, self._device, options)
-        self.workspace_bytes = _workspace_bytes(self._plan)
+        self._plan = _create_plan(self._desc, self._device, options, packed_filter)
+        self.workspace_bytes = _bytes(lib.im2win_plan_workspace_bytes, self._plan)
 
     @property
     def algorithm(self) -> str:
@@ -99,7 +62,7 @@ class Execution:
             output, address = out.tensor, out.address
         workspace = 0
         if self.workspace_bytes:
-            _buffer, workspace = self._workspace(source, stream)
+            _buffer, workspace = aligned_bytes(source, self.workspace_bytes, stream)
         status = convolve(
             self._plan,
             source.address,
@@ -115,12 +78,25 @@ class Execution:
             check(status)
         return output
 
-    def _workspace(self, source: View, stream: int) -> tuple[Any, int]:
-        """A workspace from the allocator of the output, to be kept alive, and its address."""
-        # CUDA allocators align by themselves.
-        slack = _WORKSPACE_ALIGNMENT - 1 if self._device == CPU else 0
-        buffer = source.framework.empty_bytes(source, self.workspace_bytes + slack, stream)
-        return buffer, (source.framework.address(buffer) + slack) & ~slack
+    def pack(self, weight: View, stream: int) -> View:
+        """The weight as the algorithm lays it out; itself where it is taken as it is."""
+        size = _bytes(lib.im2win_plan_packed_filter_bytes, self._plan)
+        if size == 0:
+            return weight
+        buffer, packed = aligned_bytes(weight, size, stream)
+        source, target, handle = (
+            ffi.cast("void *", pointer) for pointer in (weight.address, packed, stream)
+        )
+        check(lib.im2win_pack_filter(self._plan, source, target, size, handle))
+        return View(packed, weight.spec, weight.framework, buffer)
+
+
+def aligned_bytes(like: View, size: int, stream: int) -> tuple[Any, int]:
+    """Memory from the allocator of `like`'s framework, to be kept alive, and its address."""
+    # CUDA allocators align by themselves.
+    slack = _WORKSPACE_ALIGNMENT - 1 if like.spec.device == CPU else 0
+    buffer = like.framework.empty_bytes(like, size + slack, stream)
+    return buffer, (like.framework.address(buffer) + slack) & ~slack
 
 
 def algorithm_names(device: int) -> tuple[str, ...]:
@@ -141,8 +117,9 @@ def _new_options(device: int) -> Any:
     return options
 
 
-def _create_plan(desc: Any, device: int, options: Options) -> Any:
+def _create_plan(desc: Any, device: int, options: Options, packed_filter: bool) -> Any:
     plan_options = _new_options(device)
+    plan_options.packed_filter = packed_filter
     plan_options.threads = integer("threads", options.threads)
     if options.workspace_limit is not None:
         limit = integer("workspace_limit", options.workspace_limit)
@@ -159,7 +136,7 @@ def _create_plan(desc: Any, device: int, options: Options) -> Any:
     return ffi.gc(plan[0], lib.im2win_plan_destroy)
 
 
-def _workspace_bytes(plan: Any) -> int:
-    workspace_bytes = ffi.new("size_t *")
-    check(lib.im2win_plan_workspace_bytes(plan, workspace_bytes))
-    return int(workspace_bytes[0])
+def _bytes(query: Callable[[Any, Any], int], plan: Any) -> int:
+    size = ffi.new("size_t *")
+    check(query(plan, size))
+    return int(size[0])

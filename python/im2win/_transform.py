@@ -3,7 +3,7 @@
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
-from im2win._arguments import Padding, Pair, pair, window
+from im2win._arguments import Padding, PerAxis, per_axis, window
 from im2win._library import check, ffi, lib
 from im2win._problem import input_descriptor, output_size, set_window
 from im2win._tensors import view
@@ -13,10 +13,10 @@ from im2win._tensors.stream import stream_handle
 
 def transform(
     input: Any,
-    kernel_size: Pair,
-    stride: Pair = 1,
+    kernel_size: PerAxis,
+    stride: PerAxis = 1,
     padding: Padding = 0,
-    dilation: Pair = 1,
+    dilation: PerAxis = 1,
     *,
     layout: str = "NCHW",
     stream: Any = None,
@@ -42,7 +42,7 @@ def transform(
     source = view(input, "input", handle)
     framework, device = source.framework, source.spec.device
     desc = input_descriptor(source.spec, layout)
-    desc.k, (desc.r, desc.s) = 1, pair("kernel_size", kernel_size)
+    desc.k, (desc.r, desc.s) = 1, per_axis("kernel_size", kernel_size, 2)
     set_window(desc, window((desc.r, desc.s), stride, padding, dilation))
     height, _ = output_size(desc)
     width = (desc.w + desc.padding_left + desc.padding_right) * desc.r

@@ -1,28 +1,19 @@
-"""conv2d: any tensor in, the same kind out."""
+"""conv1d, conv2d and conv3d: any tensor in, the same kind out."""
 
-from collections.abc import Hashable
-from functools import lru_cache
 from typing import Any
 
-import numpy as np
-
-from im2win._arguments import Activation, Options, Padding, Pair, plain
-from im2win._execution import Execution, prepare_call
-from im2win._tensors.device_array import DeviceArray
-from im2win._tensors.spec import CPU, parse_device
-
-_PLANS = 1024  # kept, the least recently used of them going first
-
-_plan_for = lru_cache(maxsize=_PLANS)(Execution)
+from im2win._arguments import Activation, Options, Padding, PerAxis
+from im2win._dispatch import convolve
+from im2win._tensors.spec import new
 
 
 def conv2d(
     input: Any,
     weight: Any,
     bias: Any = None,
-    stride: Pair = 1,
+    stride: PerAxis = 1,
     padding: Padding = 0,
-    dilation: Pair = 1,
+    dilation: PerAxis = 1,
     groups: int = 1,
     *,
     out: Any = None,
@@ -31,11 +22,13 @@ def conv2d(
     layout: str = "NCHW",
     activation: Activation = None,
     residual: Any = None,
+    alpha: float = 1.0,
+    beta: float = 1.0,
     workspace_limit: int | None = None,
     stream: Any = None,
     device: str | None = None,
 ) -> Any:
-    """activation(convolution of input with weight + residual + bias), as PyTorch's conv2d means it.
+    """activation(alpha * convolution + beta * residual + bias), as PyTorch's conv2d means it.
 
     Tensors are NumPy, PyTorch or CuPy ones, or any with DLPack or `__cuda_array_interface__`; all
     of one device and one dtype out of float64, float32, float16 and bfloat16, with any strides.
@@ -58,6 +51,7 @@ def conv2d(
         activation: relu, relu6, leaky_relu, silu, gelu, sigmoid, tanh or hardswish, or with its
             parameters ("leaky_relu", slope) or ("clamp", lower, upper).
         residual: of the output's shape and dtype.
+        alpha, beta: numbers.
         workspace_limit: a hard cap on extra memory, in bytes; None is no cap.
         stream: a handle or a stream of PyTorch, CuPy or CUDA Python; None is the current stream
             of the input's framework, the legacy default stream if it has none.
@@ -74,73 +68,89 @@ def conv2d(
 
     Safe to call from several threads. Gradients are not computed.
     """
-    if not (stride.__class__ is padding.__class__ is dilation.__class__ is groups.__class__ is int):
-        stride, padding = plain("stride", stride), plain("padding", padding)
-        dilation, groups = plain("dilation", dilation), plain("groups", groups)
-    options = Options(
-        stride, padding, dilation, groups, algorithm, math, layout, activation, workspace_limit, 0
-    )
-    if device is not None and parse_device(device) != CPU:
-        return _by_copies(input, weight, bias, residual, out, options, stream, device)
-    if device is not None:
-        _require_numpy(input, weight, bias, residual, out)
-    return _convolve(input, weight, bias, residual, out, options, stream)
+    geometry = (2, stride, padding, dilation, groups)
+    choices = (algorithm, math, layout, activation, alpha, beta, workspace_limit, 0)
+    options = new(Options, geometry + choices)
+    return convolve(input, weight, bias, residual, out, options, stream, device)
 
 
-def _convolve(
-    input: Any, weight: Any, bias: Any, residual: Any, out: Any, options: Options, stream: Any
-) -> Any:
-    call = prepare_call(input, weight, bias, residual, out, stream)
-    specs = call.specs()
-    try:
-        plan = _plan_for(specs, options)
-    except TypeError:  # what an argument without a hash raises, too
-        hashable = Options(*map(_hashable, Options._fields, options))
-        if hashable == options:
-            raise
-        plan = _plan_for(specs, hashable)
-    return plan.run(call)
-
-
-def _hashable(name: str, value: Any) -> Any:
-    """The value, its lists as tuples, as a part of the plan cache's key."""
-    if isinstance(value, (list, tuple)):
-        return tuple(_hashable(name, item) for item in value)
-    if not isinstance(value, Hashable):
-        raise TypeError(f"{name} is {value!r}, of type {type(value).__name__}") from None
-    return value
-
-
-def _by_copies(
+def conv1d(
     input: Any,
     weight: Any,
-    bias: Any,
-    residual: Any,
-    out: Any,
-    options: Options,
-    stream: Any,
-    device: str,
+    bias: Any = None,
+    stride: PerAxis = 1,
+    padding: Padding = 0,
+    dilation: PerAxis = 1,
+    groups: int = 1,
+    *,
+    out: Any = None,
+    algorithm: str | None = None,
+    math: str | None = None,
+    layout: str = "NCW",
+    activation: Activation = None,
+    residual: Any = None,
+    alpha: float = 1.0,
+    beta: float = 1.0,
+    workspace_limit: int | None = None,
+    stream: Any = None,
+    device: str | None = None,
 ) -> Any:
-    """The convolution of NumPy arrays on a CUDA device."""
-    _require_numpy(input, weight, bias, residual, out)
+    """The one-dimensional convolution: conv2d of an image of height 1, without copies.
 
-    def copy(array: Any) -> DeviceArray | None:
-        return None if array is None else DeviceArray.from_numpy(array, device, stream)
+    Keywords, tensors, result and errors are conv2d's, but for the shapes:
 
-    if out is not None and not out.flags.writeable:
-        raise ValueError("out is read-only, expected an array that can be written to")
-    copies = copy(input), copy(weight), copy(bias), copy(residual), copy(out)
-    result = _convolve(*copies, options, stream).numpy()
-    if out is None:
-        return result
-    np.copyto(out, result, casting="no")
-    return out
+    Args:
+        input: (N, C, W) or (C, W); the output is (N, K, Q) or (K, Q).
+        weight: (K, C / groups, S).
+        padding: an integer, `((left, right),)`, "valid" or "same".
+        layout: "NCW", or "NWC", with which weight is (K, S, C / groups).
+    """
+    geometry = (1, stride, padding, dilation, groups)
+    choices = (algorithm, math, layout, activation, alpha, beta, workspace_limit, 0)
+    options = new(Options, geometry + choices)
+    return convolve(input, weight, bias, residual, out, options, stream, device)
 
 
-def _require_numpy(*tensors: Any) -> None:
-    for tensor in tensors:
-        if tensor is not None and not isinstance(tensor, np.ndarray):
-            raise TypeError(
-                f"device is for NumPy arrays, not for {type(tensor).__name__}, which is computed "
-                "on where it is"
-            )
+def conv3d(
+    input: Any,
+    weight: Any,
+    bias: Any = None,
+    stride: PerAxis = 1,
+    padding: Padding = 0,
+    dilation: PerAxis = 1,
+    groups: int = 1,
+    *,
+    out: Any = None,
+    algorithm: str | None = None,
+    math: str | None = None,
+    layout: str = "NCDHW",
+    activation: Activation = None,
+    residual: Any = None,
+    alpha: float = 1.0,
+    beta: float = 1.0,
+    workspace_limit: int | None = None,
+    stream: Any = None,
+    device: str | None = None,
+) -> Any:
+    """The three-dimensional convolution, a plane of the output at a time.
+
+    Keywords, tensors, result and errors are conv2d's, but for the shapes:
+
+    Args:
+        input: (N, C, D, H, W) or (C, D, H, W); the output is (N, K, O, P, Q) or (K, O, P, Q).
+        weight: (K, C / groups, T, R, S).
+        padding: an integer, (depth, height, width), a pair of sides for each of the three,
+            "valid" or "same".
+        algorithm: of the two-dimensional convolutions that make the planes.
+        layout: "NCDHW", or "NDHWC", with which weight is (K, T, R, S, C / groups).
+        workspace_limit: counts copies, too, and is an error where it does not leave room for them.
+
+    A plane of the output is a two-dimensional convolution whose channels are all pairs of a channel
+    and a tap of the depth, so that an output is rounded once, as in conv2d. Where one stride cannot
+    step through these pairs, the T planes that a plane sees are copied, by the im2win transform,
+    into N * H * W * C * T elements of extra memory, which all planes share.
+    """
+    geometry = (3, stride, padding, dilation, groups)
+    choices = (algorithm, math, layout, activation, alpha, beta, workspace_limit, 0)
+    options = new(Options, geometry + choices)
+    return convolve(input, weight, bias, residual, out, options, stream, device)

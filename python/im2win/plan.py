@@ -1,11 +1,13 @@
-"""Conv2dPlan: a convolution prepared once, for many calls."""
+"""Conv2dPlan and PackedConv2d: a convolution prepared once, for many calls."""
 
 from collections.abc import Sequence
 from typing import Any
 
-from im2win._arguments import Activation, Options, Padding, Pair, integer
-from im2win._execution import Execution, prepare_call
-from im2win._problem import Tensors, describe
+from im2win._arguments import Activation, Options, Padding, PerAxis, integer
+from im2win._call import prepare_call, view_on_stream
+from im2win._execution import Execution
+from im2win._problem import describe
+from im2win._shapes import Tensors
 from im2win._tensors.spec import (
     DTYPE_CODES,
     TensorSpec,
@@ -43,9 +45,9 @@ class Conv2dPlan:
         *,
         dtype: str = "float32",
         bias: bool | str = False,
-        stride: Pair = 1,
+        stride: PerAxis = 1,
         padding: Padding = 0,
-        dilation: Pair = 1,
+        dilation: PerAxis = 1,
         groups: int = 1,
         device: str = "cpu",
         algorithm: str | None = None,
@@ -53,6 +55,8 @@ class Conv2dPlan:
         layout: str = "NCHW",
         activation: Activation = None,
         residual: bool = False,
+        alpha: float = 1.0,
+        beta: float = 1.0,
         workspace_limit: int | None = None,
         threads: int = 0,
     ) -> None:
@@ -65,13 +69,14 @@ class Conv2dPlan:
             residual=None,
             out=None,
         )
-        geometry = (stride, padding, dilation, groups)
-        choices = (algorithm, math, layout, activation, workspace_limit, threads)
+        geometry = (2, stride, padding, dilation, groups)
+        choices = (algorithm, math, layout, activation, alpha, beta, workspace_limit, threads)
         options = Options(*geometry, *choices)
         if residual:
             _, output = describe(self._specs, options)
             like_output = _dense_spec("residual", output.shape, dtype, ordinal)
             self._specs = self._specs._replace(residual=like_output)
+        self._options = options
         self._execution = Execution(self._specs, options)
         self._fitting: Tensors | None = None  # the last that were seen to fit
         self.output_shape = self._execution.output_shape
@@ -101,13 +106,24 @@ class Conv2dPlan:
         Errors: TypeError and ValueError for tensors that do not fit the plan; those of conv2d.
         """
         call = prepare_call(input, weight, bias, residual, out, stream)
-        given = call.specs()
-        if given != self._fitting:
-            self._check_fit(given)
-            self._fitting = given
+        self._check_fit(call.specs())
         return self._execution.run(call)
 
+    def pack(self, weight: Any, *, stream: Any = None) -> "PackedConv2d":
+        """The plan with this weight, rearranged once instead of in every call.
+
+        Where the algorithm rearranges the weight, later changes of it make no difference; where it
+        takes it as it is, the weight itself is kept. On CUDA the weight is read on `stream`, by
+        default the current one, and calls on another one have to be ordered after that.
+
+        Errors: as a call's.
+        """
+        return PackedConv2d(self, weight, stream)
+
     def _check_fit(self, given: Tensors) -> None:
+        """Errors: TypeError or ValueError unless the tensors are those of the plan."""
+        if given == self._fitting:
+            return
         planned = self._specs
         if given.out is not None:
             planned = planned._replace(out=planned.input._replace(shape=self.output_shape))
@@ -115,6 +131,42 @@ class Conv2dPlan:
                 raise ValueError("out is read-only, expected a tensor that can be written to")
         for name, have, want in zip(Tensors._fields, given, planned, strict=True):
             _check_fit(name, have, want)
+        self._fitting = given
+
+
+class PackedConv2d:
+    """A plan with its weight: what `Conv2dPlan.pack` returns.
+
+    Attributes:
+        algorithm, output_shape, workspace_bytes: as the plan's, for a call without a weight.
+
+    Immutable, and safe to share between threads.
+    """
+
+    def __init__(self, plan: Conv2dPlan, weight: Any, stream: Any) -> None:
+        self._plan = plan
+        source, handle = view_on_stream(weight, "weight", stream)
+        _check_fit("weight", source.spec, plan._specs.weight)
+        self._execution = Execution(plan._specs, plan._options, packed_filter=True)
+        with source.framework.using_stream(handle, source.spec.device):
+            self._weight = self._execution.pack(source, handle)
+        self.algorithm = self._execution.algorithm
+        self.output_shape = self._execution.output_shape
+        self.workspace_bytes = self._execution.workspace_bytes
+
+    def __call__(
+        self,
+        input: Any,
+        bias: Any = None,
+        residual: Any = None,
+        *,
+        out: Any = None,
+        stream: Any = None,
+    ) -> Any:
+        """Convolves; tensors, stream, result and errors are those of the plan."""
+        call = prepare_call(input, self._weight, bias, residual, out, stream)
+        self._plan._check_fit(call.specs())
+        return self._execution.run(call)
 
 
 def _dense_spec(name: str, shape: Sequence[int], dtype: str, device: int) -> TensorSpec:

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from im2win._arguments import Activation, Padding, Pair, Window, window
+from im2win._arguments import Activation, Padding, PerAxis, Window, window
 
 Array: TypeAlias = np.ndarray[Any, Any]
 
@@ -22,14 +22,16 @@ def conv2d(
     input: Array,
     weight: Array,
     bias: Array | None = None,
-    stride: Pair = 1,
+    stride: PerAxis = 1,
     padding: Padding = 0,
-    dilation: Pair = 1,
+    dilation: PerAxis = 1,
     groups: int = 1,
     *,
     layout: str = "NCHW",
     activation: Activation = None,
     residual: Array | None = None,
+    alpha: float = 1.0,
+    beta: float = 1.0,
 ) -> Array:
     """What im2win.conv2d would return without rounding, for arrays of any dtype; float64."""
     if layout == "NHWC":
@@ -37,6 +39,7 @@ def conv2d(
     geometry = window((weight.shape[2], weight.shape[3]), stride, padding, dilation)
     images = input if input.ndim == 4 else input[None]
     output = _sums(images.astype(np.float64), weight.astype(np.float64), geometry, groups)
+    output *= alpha
     if bias is not None:
         output += bias.astype(np.float64)[:, None, None]
     if input.ndim == 3:
@@ -44,7 +47,7 @@ def conv2d(
     if layout == "NHWC":
         output = np.moveaxis(output, -3, -1)
     if residual is not None:
-        output = output + residual.astype(np.float64)
+        output = output + beta * residual.astype(np.float64)
     return _activate(output, activation)
 
 
@@ -55,12 +58,15 @@ def magnitude(
     *arguments: Any,
     activation: Activation = None,
     residual: Array | None = None,
+    alpha: float = 1.0,
+    beta: float = 1.0,
     **options: Any,
 ) -> Array:
     """The same sum over absolute values: the scale of the rounding errors before the activation."""
     bias = None if bias is None else np.abs(bias)
     residual = None if residual is None else np.abs(residual)
-    return conv2d(np.abs(input), np.abs(weight), bias, *arguments, residual=residual, **options)
+    options |= {"alpha": abs(alpha), "beta": abs(beta), "residual": residual}
+    return conv2d(np.abs(input), np.abs(weight), bias, *arguments, **options)
 
 
 def relative_error(actual: Array, expected: Array, scale: Array) -> Array:

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstring>
 
+#include "cpu/depthwise.hpp"
 #include "cpu/direct.hpp"
 #include "cpu/im2win.hpp"
 #include "cpu/microkernel.hpp"
@@ -18,6 +19,7 @@ namespace im2win {
 namespace {
 
 constexpr Algorithm kAlgorithms[] = {
+    {"depthwise", cpu::refuse_depthwise, cpu::configure_depthwise},
     {"im2win", cpu::refuse_im2win, cpu::configure_im2win},
     {"direct", cpu::refuse_direct, cpu::configure_direct},
 };

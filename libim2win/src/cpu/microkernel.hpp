@@ -41,8 +41,7 @@ extern const MicrokernelSet avx2_microkernels;
 extern const MicrokernelSet avx512_microkernels;
 #endif
 
-/// The best set for this machine; the environment variable IM2WIN_CPU_ISA (baseline, avx2, avx512)
-/// caps it. INVALID_ARGUMENT for another value of it.
+/// Those of choose_isa(); throws what it throws.
 const MicrokernelSet& choose_microkernels();
 
 }  // namespace im2win::cpu

@@ -9,6 +9,11 @@
 
 namespace im2win::cpu {
 
+/// Of an element, from element [0, 0, 0, 0].
+inline int64_t offset(const Tensor& tensor, int64_t n, int64_t k, int64_t p, int64_t q) {
+  return n * tensor.stride[0] + k * tensor.stride[1] + p * tensor.stride[2] + q * tensor.stride[3];
+}
+
 template <class Element, class Compute>
 class OutputWriter {
  public:
@@ -41,12 +46,7 @@ class OutputWriter {
     }
   }
 
- private:
-  static int64_t offset(const Tensor& tensor, int64_t n, int64_t k, int64_t p, int64_t q) {
-    return n * tensor.stride[0] + k * tensor.stride[1] + p * tensor.stride[2] +
-           q * tensor.stride[3];
-  }
-
+  /// Zero without one.
   Compute bias_of(int64_t k) const {
     if (problem_.bias_dtype == IM2WIN_NONE) return 0;
     const int64_t i = k * problem_.bias_stride;
@@ -55,6 +55,7 @@ class OutputWriter {
     return static_cast<Compute>(static_cast<const float*>(bias_)[i]);
   }
 
+ private:
   const Problem& problem_;
   Epilogue<Compute> epilogue_;
   const void* bias_;

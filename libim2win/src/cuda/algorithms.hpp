@@ -12,6 +12,9 @@ namespace im2win::cuda {
 std::string refuse_direct(const Problem& problem);
 std::unique_ptr<Convolution> configure_direct(const Problem& problem, const Target& target);
 
+std::string refuse_depthwise(const Problem& problem);
+std::unique_ptr<Convolution> configure_depthwise(const Problem& problem, const Target& target);
+
 std::string refuse_implicit_gemm(const Problem& problem);
 std::unique_ptr<Convolution> configure_implicit_gemm(const Problem& problem, const Target& target);
 

@@ -42,10 +42,14 @@ bool is_large(const Problem& problem) {
   return double(problem.output.elements()) * double(problem.window_elements()) > kSmallProducts;
 }
 
+/// Many filters of a single channel share their windows, of which depthwise makes nothing.
+bool has_channels_apart(const Problem& problem) { return problem.c > 1 || problem.k == 1; }
+
 /// For what is there to be compared with, by name.
 bool never(const Problem&) { return false; }
 
 constexpr Algorithm kAlgorithms[] = {
+    {"depthwise", cuda::refuse_depthwise, cuda::configure_depthwise, has_channels_apart},
     {"im2win", cuda::refuse_im2win, configure_im2win<Im2winVariant::kFull>, is_large},
     {"im2win_no_prefetch", cuda::refuse_im2win, configure_im2win<Im2winVariant::kNoPrefetch>,
      never},

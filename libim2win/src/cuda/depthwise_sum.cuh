@@ -4,11 +4,38 @@
 #include <algorithm>
 #include <cstdint>
 #include <iterator>
+#include <limits>
+#include <optional>
 
 #include "cuda/epilogue.cuh"
 #include "cuda/window.cuh"
 
 namespace im2win::cuda {
+
+/// An epilogue that only adds the bias and keeps the sum within bounds, as most do. Plain data.
+template <class Compute>
+struct Clamp {
+  Compute low, high;
+
+  static std::optional<Clamp> of(const Problem& problem) {
+    constexpr Compute kInfinity = std::numeric_limits<Compute>::infinity();
+    if (problem.alpha != 1 || problem.has_residual) return std::nullopt;
+    switch (problem.activation) {
+      case IM2WIN_IDENTITY: return Clamp{-kInfinity, kInfinity};
+      case IM2WIN_RELU: return Clamp{0, kInfinity};
+      case IM2WIN_RELU6: return Clamp{0, 6};
+      case IM2WIN_CLAMP:
+        return Clamp{static_cast<Compute>(problem.activation_params[0]),
+                     static_cast<Compute>(problem.activation_params[1])};
+      default: return std::nullopt;
+    }
+  }
+
+  /// Of what is not NaN.
+  __device__ __forceinline__ Compute operator()(Compute x) const {
+    return fmin(fmax(x, low), high);
+  }
+};
 
 /// Plain data.
 template <class Element, class Compute>
@@ -16,18 +43,18 @@ struct DepthwiseArguments {
   const Element* input = nullptr;
   const Element* filter = nullptr;
   Outputs<Element, Compute> outputs;
+  Clamp<Compute> clamp;  // in place of the outputs' epilogue, by kernels that are told so
   Axis vertical, horizontal;
   Divisor multiplier;  // filters of a channel
   int64_t input_stride[4];
   int64_t filter_stride[4];
-  bool padded;
 
   explicit DepthwiseArguments(const Problem& problem)
       : outputs(problem),
+        clamp(Clamp<Compute>::of(problem).value_or(Clamp<Compute>{0, 0})),
         vertical(Axis::vertical(problem)),
         horizontal(Axis::horizontal(problem)),
-        multiplier(problem.k_per_group()),
-        padded(problem.is_padded()) {
+        multiplier(problem.k_per_group()) {
     std::copy(std::begin(problem.input.stride), std::end(problem.input.stride), input_stride);
     std::copy(std::begin(problem.filter.stride), std::end(problem.filter.stride), filter_stride);
   }
@@ -62,13 +89,56 @@ __device__ __forceinline__ Compute depthwise_sum(const DepthwiseArguments<Elemen
   return sum;
 }
 
+/// Which rows of a strip, of at most 32, hold a NaN.
+///
 /// Kernels that compute many outputs at once put zeros for the padding, and a non-finite weight
-/// makes a NaN of such a zero. NaN stays NaN in a sum, so a sum that is none has not met one; a sum
-/// that is NaN is computed again by this. Out of line: it is long, and rarely called.
-template <class Element, class Compute>
-__device__ __noinline__ Compute exact_sum(const DepthwiseArguments<Element, Compute>& a, int64_t n,
-                                          int64_t k, int64_t p, int64_t q) {
-  return depthwise_sum(a, n, k, p, q);
+/// makes a NaN of such a zero. NaN stays NaN in a sum, so a sum that is none has not met one; a row
+/// with a sum that is NaN is set aside, to be computed again by depthwise_sum() once the registers
+/// are free.
+class UndefinedRows {
+ public:
+  template <int kCount, class Compute>
+  __device__ __forceinline__ bool set_aside(int row, const Compute (&sums)[kCount]) {
+    bool is_undefined = false;
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) is_undefined |= sums[i] != sums[i];
+    if (is_undefined) rows_ |= 1u << row;
+    return is_undefined;
+  }
+
+  /// Calls visit(row, column) for the first `count` outputs of each.
+  template <class Visit>
+  __device__ __forceinline__ void visit(int count, Visit visit) {
+    for (; rows_ != 0; rows_ &= rows_ - 1) {
+#pragma unroll 1
+      for (int i = 0; i < count; ++i) visit(__ffs(static_cast<int>(rows_)) - 1, i);
+    }
+  }
+
+ private:
+  unsigned rows_ = 0;
+};
+
+/// What is stored for row `row` of a strip, of which the first output is at n, p, q; false where it
+/// is set aside.
+template <bool kIsClamp, int kCount, class Element, class Compute>
+__device__ __forceinline__ bool finish_row(const DepthwiseArguments<Element, Compute>& a,
+                                           const typename Outputs<Element, Compute>::Filter& filter,
+                                           int64_t n, int64_t p, int64_t q, int count,
+                                           const Compute (&sums)[kCount], UndefinedRows& undefined,
+                                           int row, Element (&finished)[kCount]) {
+  if constexpr (kIsClamp) {
+    Compute biased[kCount];
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) biased[i] = sums[i] + filter.bias;
+    if (undefined.set_aside(row, biased)) return false;
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) finished[i] = from_compute<Element>(a.clamp(biased[i]));
+  } else {
+    if (undefined.set_aside(row, sums)) return false;
+    a.outputs.finish_row(filter, a.outputs.pixel(n, p, q), count, sums, finished);
+  }
+  return true;
 }
 
 }  // namespace im2win::cuda

@@ -22,7 +22,7 @@ int64_t filter_bytes(const Problem& problem, int64_t channels) {
 /// Sizes that 32-bit arithmetic within an image takes, whatever the tile.
 bool is_narrow(const Problem& problem) {
   constexpr int64_t kMaxSize = 1 << 24;
-  return problem.h < kMaxSize && problem.w < kMaxSize &&
+  return problem.c < kMaxSize && problem.h < kMaxSize && problem.w < kMaxSize &&
          std::max({problem.padding_top, problem.padding_bottom, problem.padding_left,
                    problem.padding_right}) < 5;
 }
@@ -63,9 +63,8 @@ int even_share(int64_t rows, int64_t limit) {
 
 bool has_depthwise_window(const Problem& problem) {
   return problem.r == problem.s && (problem.r == 3 || problem.r == 5) &&
-         problem.stride_h == problem.stride_w &&
-         (problem.stride_h == 1 || problem.stride_h == 2) && problem.dilation_h == 1 &&
-         problem.dilation_w == 1;
+         problem.stride_h == problem.stride_w && (problem.stride_h == 1 || problem.stride_h == 2) &&
+         problem.dilation_h == 1 && problem.dilation_w == 1;
 }
 
 std::optional<DepthwiseTile> choose_planes_tile(const Problem& problem) {
@@ -104,12 +103,18 @@ std::optional<DepthwiseTile> choose_slices_tile(const Problem& problem) {
   const int rows = even_share(problem.p, problem.stride_h == 1 ? 14 : 4);
   DepthwiseTile tile{slices, strips, problem.stride_h == 1 ? 1 : 2, rows, 0};
   while (bytes(tile) > kDepthwiseSharedBytes) {
-    if (tile.channels > 1) tile.channels /= 2;
-    else if (tile.strips > 2) tile.strips = even_share(tile.strips, tile.strips - 1);
-    else if (tile.thread_rows > 7) tile.thread_rows = even_share(tile.thread_rows, 7);
-    else if (tile.bands > 1) tile.bands = 1;
-    else if (tile.strips > 1) tile.strips = 1;
-    else return std::nullopt;
+    if (tile.channels > 1)
+      tile.channels /= 2;
+    else if (tile.strips > 2)
+      tile.strips = even_share(tile.strips, tile.strips - 1);
+    else if (tile.thread_rows > 7)
+      tile.thread_rows = even_share(tile.thread_rows, 7);
+    else if (tile.bands > 1)
+      tile.bands = 1;
+    else if (tile.strips > 1)
+      tile.strips = 1;
+    else
+      return std::nullopt;
   }
   tile.shared_bytes = bytes(tile);
   return tile;

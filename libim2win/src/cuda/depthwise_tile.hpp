@@ -12,7 +12,7 @@ namespace im2win::cuda {
 /// Neighbouring outputs of a row that a thread computes. Image widths of common networks are
 /// multiples of it, and odd, so that the lanes of a warp meet in few banks of shared memory.
 inline constexpr int kDepthwiseColumns = 7;
-inline constexpr int kDepthwiseMaxThreads = 256;
+inline constexpr int kDepthwiseMaxThreads = 128;
 /// Of dynamic shared memory: what a launch gets without asking for more.
 inline constexpr int64_t kDepthwiseSharedBytes = 48 << 10;
 

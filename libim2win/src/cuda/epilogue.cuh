@@ -67,14 +67,76 @@ class Outputs {
 
   __device__ __forceinline__ void write(const Filter& filter, const Pixel& pixel,
                                         Compute sum) const {
+    *address(filter, pixel) = value(filter, pixel, sum);
+  }
+
+  /// What write() stores, and where.
+  __device__ __forceinline__ Element value(const Filter& filter, const Pixel& pixel,
+                                           Compute sum) const {
     Compute residual = 0;
     if (residual_ != nullptr)
       residual = to_compute<Compute>(residual_[filter.residual + pixel.residual]);
-    output_[filter.output + pixel.output] =
-        from_compute<Element>(finish(epilogue_, sum, residual, filter.bias));
+    return from_compute<Element>(finish(epilogue_, sum, residual, filter.bias));
+  }
+  __device__ __forceinline__ Element* address(const Filter& filter, const Pixel& pixel) const {
+    return output_ + filter.output + pixel.output;
+  }
+  __device__ __forceinline__ Element* data() const { return output_; }
+
+  /// What write() stores for the first `count` sums of neighbours in a row, of which `first` is the
+  /// first's pixel. It calls nothing, so that kernels may use it with their registers full.
+  template <int kCount>
+  __device__ __forceinline__ void finish_row(const Filter& filter, const Pixel& first, int count,
+                                             const Compute (&sums)[kCount],
+                                             Element (&finished)[kCount]) const {
+    Compute residuals[kCount] = {};
+    if (residual_ != nullptr) {
+      const Element* residual = residual_ + filter.residual + first.residual;
+#pragma unroll
+      for (int i = 0; i < kCount; ++i, residual += residual_layout_.stride[3])
+        if (i < count) residuals[i] = to_compute<Compute>(*residual);
+    }
+    switch (epilogue_.activation) {
+      case IM2WIN_IDENTITY: return finish_all<IM2WIN_IDENTITY>(filter, sums, residuals, finished);
+      case IM2WIN_SILU: return finish_all<IM2WIN_SILU>(filter, sums, residuals, finished);
+      default: return finish_each(filter, sums, residuals, finished);
+    }
   }
 
  private:
+  template <im2win_activation kActivation, int kCount>
+  __device__ __forceinline__ void finish_all(const Filter& filter, const Compute (&sums)[kCount],
+                                             const Compute (&residuals)[kCount],
+                                             Element (&finished)[kCount]) const {
+    Epilogue<Compute> epilogue = epilogue_;
+    epilogue.activation = kActivation;  // known at compile time from here on
+#pragma unroll
+    for (int i = 0; i < kCount; ++i)
+      finished[i] = from_compute<Element>(epilogue(sums[i], residuals[i], filter.bias));
+  }
+
+  /// One copy of every activation; registers have no run-time index, so each turn selects.
+  template <int kCount>
+  __device__ __forceinline__ void finish_each(const Filter& filter, const Compute (&sums)[kCount],
+                                              const Compute (&residuals)[kCount],
+                                              Element (&finished)[kCount]) const {
+#pragma unroll 1
+    for (int turn = 0; turn < kCount; ++turn) {
+      Compute sum = 0, residual = 0;
+#pragma unroll
+      for (int i = 0; i < kCount; ++i) {
+        if (i == turn) {
+          sum = sums[i];
+          residual = residuals[i];
+        }
+      }
+      const Element value = from_compute<Element>(epilogue_(sum, residual, filter.bias));
+#pragma unroll
+      for (int i = 0; i < kCount; ++i)
+        if (i == turn) finished[i] = value;
+    }
+  }
+
   __device__ __forceinline__ static int64_t offset(const Tensor& tensor, int64_t n, int64_t p,
                                                    int64_t q) {
     return n * tensor.stride[0] + p * tensor.stride[2] + q * tensor.stride[3];

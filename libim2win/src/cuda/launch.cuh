@@ -29,15 +29,23 @@ __device__ __forceinline__ int64_t thread_index() {
 }
 
 /// Launches `blocks` blocks and checks the launch itself; what the kernel does wrong shows up in a
-/// later call.
+/// later call. Each block gets `shared_bytes` of dynamic shared memory.
 template <class... Parameters>
-void launch(const char* name, void (*kernel)(Parameters...), int64_t blocks, int threads,
-            void* stream, const std::type_identity_t<Parameters>&... arguments) {
+void launch_shared(const char* name, void (*kernel)(Parameters...), int64_t blocks, int threads,
+                   size_t shared_bytes, void* stream,
+                   const std::type_identity_t<Parameters>&... arguments) {
   cudaLaunchConfig_t config{};
   config.gridDim = fold(blocks);
   config.blockDim = dim3(static_cast<unsigned>(threads));
+  config.dynamicSmemBytes = shared_bytes;
   config.stream = static_cast<cudaStream_t>(stream);
   check(cudaLaunchKernelEx(&config, kernel, arguments...), name);
+}
+
+template <class... Parameters>
+void launch(const char* name, void (*kernel)(Parameters...), int64_t blocks, int threads,
+            void* stream, const std::type_identity_t<Parameters>&... arguments) {
+  launch_shared(name, kernel, blocks, threads, 0, stream, arguments...);
 }
 
 }  // namespace im2win::cuda

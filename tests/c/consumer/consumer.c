@@ -86,11 +86,14 @@ static void check_algorithm(const char* name) {
   float output[GUARD + OUTPUTS + GUARD];
   char* workspace;
   int64_t shape[4];
+  im2win_status support;
   int i;
 
   EXPECT(im2win_plan_options_init(&options, sizeof options) == IM2WIN_SUCCESS);
   options.algorithm = name;
-  EXPECT(im2win_conv2d_supports(&desc, &options, name) == IM2WIN_SUCCESS);
+  support = im2win_conv2d_supports(&desc, &options, name);
+  if (support == IM2WIN_UNSUPPORTED && strcmp(name, "direct") != 0) return;
+  EXPECT(support == IM2WIN_SUCCESS);
   EXPECT(im2win_plan_create(&desc, &options, &plan) == IM2WIN_SUCCESS);
   EXPECT(im2win_plan_algorithm(plan, &chosen) == IM2WIN_SUCCESS && strcmp(chosen, name) == 0);
   EXPECT(im2win_plan_output_shape(plan, shape) == IM2WIN_SUCCESS);

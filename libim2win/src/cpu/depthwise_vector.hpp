@@ -1,0 +1,59 @@
+// Vectors of a register's width, for depthwise_template.hpp alone.
+#pragma once
+
+#include "cpu/depthwise_kernels.hpp"
+
+namespace im2win::cpu {
+namespace {
+
+template <class Scalar>
+struct VectorOf {
+  typedef Scalar Type __attribute__((vector_size(IM2WIN_VECTOR_BYTES)));
+  // In memory it may lie anywhere, and among scalars.
+  typedef Scalar Unaligned
+      __attribute__((vector_size(IM2WIN_VECTOR_BYTES), aligned(sizeof(Scalar)), may_alias));
+  static constexpr int64_t kElements = IM2WIN_VECTOR_BYTES / sizeof(Scalar);
+};
+
+template <class Scalar>
+using Vector = typename VectorOf<Scalar>::Type;
+
+template <class Scalar>
+inline Vector<Scalar> load(const Scalar* from) {
+  return *reinterpret_cast<const typename VectorOf<Scalar>::Unaligned*>(from);
+}
+
+template <class Scalar>
+inline void store(Scalar* to, Vector<Scalar> value) {
+  *reinterpret_cast<typename VectorOf<Scalar>::Unaligned*>(to) = value;
+}
+
+template <class Scalar>
+inline Vector<Scalar> broadcast(Scalar value) {
+  return value - Vector<Scalar>{};
+}
+
+/// The value, kept in a register: GCC would otherwise read it from memory for each of its uses.
+template <class Scalar>
+inline Vector<Scalar> loaded(const Scalar* from) {
+  Vector<Scalar> value = load(from);
+#if defined(__AVX512F__)
+  __asm__("" : "+v"(value));
+#elif defined(__SSE2__)
+  __asm__("" : "+x"(value));
+#endif
+  return value;
+}
+
+/// Written so that it is a maximum and a minimum instruction, and NaN stays NaN.
+template <class Scalar>
+inline Vector<Scalar> finish(Vector<Scalar> sum, Vector<Scalar> bias, const Range<Scalar>& range) {
+  const Vector<Scalar> low = broadcast(range.low);
+  const Vector<Scalar> high = broadcast(range.high);
+  const Vector<Scalar> x = sum + bias;
+  const Vector<Scalar> raised = low > x ? low : x;
+  return high < raised ? high : raised;
+}
+
+}  // namespace
+}  // namespace im2win::cpu
