@@ -65,7 +65,7 @@ def measure_layer(layer: Layer, batch: int) -> list[dict[str, Any]]:
     inputs = rotating_inputs(shape, lambda: random(shape))
     weight = random(layer.weight_shape)
     candidates: dict[str, Convolution] = {
-        name: _ours(name, weight, layer.stride) for name in im2win.algorithms("cuda")
+        name: _ours(name, weight, layer.stride) for name in _algorithms(layer, batch)
     }
     candidates |= {name: make(weight, layer.stride) for name, make in PEERS.items()}
     expected, scale = _reference(inputs[0][:_CHECKED_IMAGES], weight, layer.stride)
@@ -84,6 +84,13 @@ def measure_layer(layer: Layer, batch: int) -> list[dict[str, Any]]:
             }
         )
     return rows
+
+
+def _algorithms(layer: Layer, batch: int) -> list[str]:
+    """Those that take the layer."""
+    shapes = layer.input_shape(batch), layer.weight_shape
+    plan = im2win.Conv2dPlan(*shapes, stride=layer.stride, device="cuda")
+    return [name for name, refusal in plan.algorithms().items() if refusal is None]
 
 
 def _ours(algorithm: str, weight: Any, stride: int) -> Convolution:

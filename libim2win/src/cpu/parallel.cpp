@@ -37,8 +37,8 @@ int32_t default_threads() {
 
 namespace detail {
 
-void run_tasks(int64_t tasks, int32_t threads, void (*task)(void* context, int64_t, int32_t),
-               void* context) {
+void run_tasks(int64_t tasks, [[maybe_unused]] int32_t threads,
+               void (*task)(void* context, int64_t, int32_t), void* context) {
 #if defined(_OPENMP)
   if (threads > 1 && tasks > 1 && !is_forked_child) {
 #pragma omp parallel for num_threads(threads) schedule(dynamic)

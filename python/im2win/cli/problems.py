@@ -58,8 +58,8 @@ class Problem:
 
 
 def problems(dtypes: tuple[str, ...]) -> list[Problem]:
-    """Windows, tile edges, groups and epilogues in float32; a sample of each in every dtype."""
-    spread = [*_windows(), *_tile_edges(), *_groups(), *_epilogues()]
+    """Windows, tile edges, groups, epilogues, mostly in float32; samples in every dtype."""
+    spread = [*_windows(), *_tile_edges(), *_groups(), *_depthwise(), *_epilogues()]
     for dtype in dtypes:
         for layout in ("NCHW", "NHWC"):
             spread.extend(_sample(dtype, layout))
@@ -92,6 +92,18 @@ def _groups() -> Iterator[Problem]:
         weight = (filters, channels // groups, 3, 3)
         for options in ({}, {"stride": 2, "padding": 1}):
             yield Problem((2, channels, 9, 11), weight, options={"groups": groups, **options})
+
+
+def _depthwise() -> Iterator[Problem]:
+    for kernel in (3, 5):
+        for stride in (1, 2):
+            options = {"groups": 40, "stride": stride, "padding": kernel // 2}
+            for dtype in ("float32", "float16"):
+                yield Problem((2, 40, 19, 21), (40, 1, kernel, kernel), dtype, options=options)
+                nhwc = {**options, "layout": "NHWC"}
+                yield Problem((2, 40, 19, 21), (40, 1, kernel, kernel), dtype, True, options=nhwc)
+            small = {**options, "groups": 3}
+            yield Problem((5, 3, 7, 7), (6, 1, kernel, kernel), options=small)  # two for a channel
 
 
 def _epilogues() -> Iterator[Problem]:
