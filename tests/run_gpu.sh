@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
 # Everything that needs a GPU, in one command: builds and installs the package for this machine's GPU,
 # runs all tests, checks every CUDA kernel with compute-sanitizer on small problems, and runs the
-# benchmark.
+# benchmarks.
 #
-#   tests/run_gpu.sh RESULTS.json
+#   tests/run_gpu.sh RESULTS_FOLDER
 #
 # Needs nvcc, compute-sanitizer and, for the benchmark and the frameworks' tests, PyTorch with CUDA
 # (CuPy, Numba and JAX are tested where they are installed).
 set -euo pipefail
-results=$(realpath "${1:?usage: tests/run_gpu.sh RESULTS.json}")
+mkdir -p "${1:?usage: tests/run_gpu.sh RESULTS_FOLDER}"
+results=$(realpath "$1")
 cd "$(dirname "$0")/.."
 
 python3 -m pip install -q ".[test]"
@@ -17,4 +18,5 @@ python3 -m pytest -q
 for tool in memcheck racecheck; do
   compute-sanitizer --tool "$tool" --error-exitcode 1 python3 -m im2win check --device cuda
 done
-python3 bench/layers_gpu.py --json "$results"
+python3 bench/layers_gpu.py --json "$results/fp32_batch128.json"
+python3 bench/depthwise_gpu.py --json "$results/depthwise_batch128.json"
