@@ -55,12 +55,12 @@ def test_bench_writes_json(tmp_path: Path) -> None:
     document = json.loads(path.read_text(encoding="utf-8"))
     assert document["version"] == im2win.__version__
     assert (document["device"], document["batch"], document["dtype"]) == ("cpu", 1, "float32")
-    assert [r["algorithm"] for r in document["results"]] == list(im2win.algorithms("cpu"))
+    layer = LAYERS[-1]
+    refusals = im2win.Conv2dPlan(layer.input_shape(1), layer.weight_shape).algorithms()
+    taking = [name for name, reason in refusals.items() if reason is None]
+    assert [r["algorithm"] for r in document["results"]] == taking
     for result in document["results"]:
         assert result["layer"] == "conv12"
-        if result["algorithm"] == "depthwise":
-            assert "one input channel a group" in result["reason"]
-            continue
         assert result["median_seconds"] > 0
         assert result["gflops"] > 0
         assert result["workspace_bytes"] >= 0
@@ -73,6 +73,15 @@ def test_bench_picks_algorithms_and_batch(tmp_path: Path) -> None:
     document = json.loads(path.read_text(encoding="utf-8"))
     assert document["batch"] == 2
     assert [r["algorithm"] for r in document["results"]] == ["im2win"]
+
+
+def test_bench_says_why_a_named_algorithm_refuses(tmp_path: Path) -> None:
+    path = tmp_path / "results.json"
+    output = invoke(*TINY, "--algorithms", "depthwise,im2win", "--json", str(path))
+    first, second = json.loads(path.read_text(encoding="utf-8"))["results"]
+    assert "one input channel a group" in first["reason"]
+    assert first["reason"] in output.replace("\n", " ")
+    assert second["median_seconds"] > 0
 
 
 def test_bench_draws_a_figure(tmp_path: Path) -> None:
@@ -109,3 +118,10 @@ def test_the_layers_are_the_papers() -> None:
     """Output sizes as its Table 2 has them."""
     sizes = [layer.output_size for layer in LAYERS]
     assert sizes == [55, 56, 111, 109, 20, 10, 222, 110, 54, 26, 12, 5]
+
+
+@pytest.mark.skipif(im2win.info().no_cuda is None, reason="there is a CUDA device")
+@pytest.mark.parametrize("command", ["check", "bench"])
+def test_a_missing_device_is_said_to_be_missing(command: str) -> None:
+    output = invoke(command, "--device", "cuda", status=2)
+    assert "CUDA" in output or "driver" in output

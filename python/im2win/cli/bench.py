@@ -58,6 +58,8 @@ def bench(
     names = chosen("--algorithms", algorithm_names, algorithms(device))
     print_machine(found)
     results = _run(picked, names, device, batch, repeats)
+    if algorithm_names is None:  # those that nobody asked for may refuse in silence
+        results = [each for each in results if not isinstance(each, Refusal)]
     _print(results, device, batch)
     if json_file is not None:
         _write_json(json_file, results, found, device, batch)

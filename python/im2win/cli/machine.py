@@ -48,6 +48,8 @@ def chosen_devices(names: str | None, found: Info) -> tuple[str, ...]:
 
     Errors: as `chosen`.
     """
+    if names is not None and "cuda" in names and found.no_cuda is not None:
+        raise typer.BadParameter(f"--device {names}: {found.no_cuda}")
     if names is not None:
         names = ",".join("cuda:0" if name.strip() == "cuda" else name for name in names.split(","))
     return chosen("--device", names, tuple(found.devices))
