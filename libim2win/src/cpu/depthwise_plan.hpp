@@ -1,6 +1,7 @@
 // What both forms of the CPU's depthwise algorithm are made of.
 #pragma once
 
+#include <algorithm>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -35,11 +36,12 @@ std::optional<Range<Compute>> range_of(const Problem& problem) {
   }
 }
 
-/// Rows of outputs that a task takes: few enough for all threads to have some tasks.
+/// Rows of outputs that a task takes: few enough for all threads to have some tasks, and at least 1,
+/// also for an empty batch.
 inline int64_t balanced_rows(int64_t rows, int64_t rows_per_image, int32_t threads) {
   constexpr int64_t kTasksPerThread = 4;
   const int64_t balanced = ceil_div(rows, kTasksPerThread * threads);
-  return balanced < rows_per_image ? balanced : rows_per_image;
+  return std::clamp<int64_t>(balanced, 1, rows_per_image);
 }
 
 /// Rows, or columns, of the padded input that `outputs` outputs see.
