@@ -84,6 +84,16 @@ def plain(name: str, value: Any) -> Any:
     return integer(name, value)
 
 
+def byte_limit(value: Any) -> int | None:
+    """A workspace limit. Errors: those of `integer`; ValueError below 0."""
+    if value is None:
+        return None
+    limit = integer("workspace_limit", value)
+    if limit < 0:
+        raise ValueError(f"workspace_limit is {limit}, expected bytes or None")
+    return limit
+
+
 def choice(name: str, value: Any, choices: Mapping[str, Value]) -> Value:
     """Errors: ValueError for what is none of the choices."""
     if not isinstance(value, str) or value not in choices:

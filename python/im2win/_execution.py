@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from im2win._arguments import Options, integer
+from im2win._arguments import Options, byte_limit, integer
 from im2win._call import Call
 from im2win._library import check, convolve, ffi, last_error, lib, text
 from im2win._problem import describe
@@ -121,10 +121,8 @@ def _create_plan(desc: Any, device: int, options: Options, packed_filter: bool) 
     plan_options = _new_options(device)
     plan_options.packed_filter = packed_filter
     plan_options.threads = integer("threads", options.threads)
-    if options.workspace_limit is not None:
-        limit = integer("workspace_limit", options.workspace_limit)
-        if limit < 0:
-            raise ValueError(f"workspace_limit is {limit}, expected bytes or None")
+    limit = byte_limit(options.workspace_limit)
+    if limit is not None:
         plan_options.workspace_limit_bytes = limit
     if options.algorithm is not None:
         if not isinstance(options.algorithm, str):

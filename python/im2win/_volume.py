@@ -3,7 +3,7 @@
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from im2win._arguments import Options, Window, integer, window
+from im2win._arguments import Options, Window, byte_limit, integer, window
 from im2win._call import Call
 from im2win._depth import Depth, Taps
 from im2win._execution import Execution, aligned_bytes
@@ -147,11 +147,8 @@ def _plane(spec: TensorSpec) -> TensorSpec:
 
 def _plane_options(options: Options, geometry: Window, copy_bytes: int) -> Options:
     """The options of the planes' convolutions, which get what copies leave of the workspace."""
-    limit = options.workspace_limit
+    limit = byte_limit(options.workspace_limit)
     if limit is not None:
-        limit = integer("workspace_limit", limit)
-        if limit < 0:
-            raise ValueError(f"workspace_limit is {limit}, expected bytes or None")
         if limit < copy_bytes:
             raise Im2winError(
                 f"workspace_limit is {limit}: copies of planes need {copy_bytes} bytes",
