@@ -61,6 +61,13 @@ struct Algorithm {
   std::unique_ptr<Convolution> (*configure)(const Problem& problem, const Target& target);
   /// Whether to choose it before those after it where nobody names one; null means always.
   bool (*is_worthwhile)(const Problem& problem) = nullptr;
+  /// Why it does not run on a device of the backend; null: it runs on all.
+  std::string (*device_refusal)(int32_t device) = nullptr;
+
+  std::string refusal_on(const Problem& problem, int32_t device) const {
+    std::string reason = device_refusal == nullptr ? "" : device_refusal(device);
+    return reason.empty() ? refusal(problem) : reason;
+  }
 };
 
 /// A kind of device. Every function may be called from any thread.

@@ -19,8 +19,8 @@ const Algorithm& find_algorithm(const Backend& backend, const char* name) {
   fail(IM2WIN_INVALID_ARGUMENT, "algorithm is \"", name, "\": expected one of ", known);
 }
 
-void require_taken(const Algorithm& algorithm, const Problem& problem) {
-  const std::string reason = algorithm.refusal(problem);
+void require_taken(const Algorithm& algorithm, const Problem& problem, int32_t device) {
+  const std::string reason = algorithm.refusal_on(problem, device);
   if (!reason.empty()) fail(IM2WIN_UNSUPPORTED, "algorithm ", algorithm.name, " ", reason);
 }
 
@@ -104,7 +104,7 @@ bool Plan::fit(const Algorithm& algorithm, uint64_t workspace_limit_bytes) {
 void Plan::choose(uint64_t workspace_limit_bytes) {
   for (const Algorithm& algorithm : backend_->algorithms) {
     if (algorithm.is_worthwhile != nullptr && !algorithm.is_worthwhile(problem_)) continue;
-    if (!algorithm.refusal(problem_).empty()) continue;
+    if (!algorithm.refusal_on(problem_, target_.device).empty()) continue;
     if (fit(algorithm, workspace_limit_bytes)) return;
   }
   fail(IM2WIN_INTERNAL_ERROR, "no algorithm takes this problem");
@@ -112,7 +112,7 @@ void Plan::choose(uint64_t workspace_limit_bytes) {
 
 void Plan::take(const char* name, uint64_t workspace_limit_bytes) {
   const Algorithm& algorithm = find_algorithm(*backend_, name);
-  require_taken(algorithm, problem_);
+  require_taken(algorithm, problem_, target_.device);
   if (fit(algorithm, workspace_limit_bytes)) return;
   const Problem image = with_images(problem_, std::min<int64_t>(problem_.n, 1));
   fail(IM2WIN_WORKSPACE_TOO_SMALL, "workspace_limit_bytes is ", workspace_limit_bytes,
@@ -191,7 +191,7 @@ void Plan::pack_filter(const void* filter, void* packed, size_t packed_bytes, vo
 void require_supported(const Problem& problem, int32_t device, const char* algorithm) {
   require_device_number(device);
   require(algorithm != nullptr, "algorithm is NULL");
-  require_taken(find_algorithm(backend_of(device), algorithm), problem);
+  require_taken(find_algorithm(backend_of(device), algorithm), problem, device);
 }
 
 void transform(const Problem& problem, int32_t device, const void* input, void* output,

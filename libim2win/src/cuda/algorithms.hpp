@@ -15,6 +15,10 @@ std::unique_ptr<Convolution> configure_direct(const Problem& problem, const Targ
 std::string refuse_depthwise(const Problem& problem);
 std::unique_ptr<Convolution> configure_depthwise(const Problem& problem, const Target& target);
 
+std::string refuse_fused(const Problem& problem);
+std::string fused_refuses_device(int32_t device);
+std::unique_ptr<Convolution> configure_fused(const Problem& problem, const Target& target);
+
 std::string refuse_implicit_gemm(const Problem& problem);
 std::unique_ptr<Convolution> configure_implicit_gemm(const Problem& problem, const Target& target);
 

@@ -79,6 +79,11 @@ int multiprocessors(int32_t device) {
   return attribute(cudaDevAttrMultiProcessorCount, device, "cudaDevAttrMultiProcessorCount");
 }
 
+bool is_compute_capability_90(int32_t device) {
+  return attribute(cudaDevAttrComputeCapabilityMajor, device,
+                   "cudaDevAttrComputeCapabilityMajor") == 9;
+}
+
 std::string describe(int32_t device) {
   cudaDeviceProp properties{};
   check(cudaGetDeviceProperties(&properties, device), "cudaGetDeviceProperties");

@@ -26,6 +26,7 @@ void require_device(int32_t device);
 std::string describe(int32_t device);
 
 int multiprocessors(int32_t device);
+bool is_compute_capability_90(int32_t device);
 
 /// INVALID_ARGUMENT, naming the argument, if kernels on the device cannot reach the pointer. It
 /// only asks the driver's tables, and is legal while a stream is being captured.

@@ -83,6 +83,34 @@ class Outputs {
   }
   __device__ __forceinline__ Element* data() const { return output_; }
 
+  /// For kernels that find their way in the tensors themselves.
+  __device__ __forceinline__ const Element* residual_data() const { return residual_; }
+  __device__ __forceinline__ const int64_t* strides() const { return output_layout_.stride; }
+  __device__ __forceinline__ const int64_t* residual_strides() const {
+    return residual_layout_.stride;
+  }
+  __device__ __forceinline__ bool only_adds_bias_and_clamps() const {
+    return epilogue_.alpha == 1 && residual_ == nullptr &&
+           (epilogue_.activation == IM2WIN_IDENTITY || epilogue_.activation == IM2WIN_RELU);
+  }
+  /// What such an epilogue clamps from below at.
+  __device__ __forceinline__ Compute low() const {
+    return epilogue_.activation == IM2WIN_RELU ? Compute(0) : -Compute(INFINITY);
+  }
+  /// In place, with every activation: for rolled loops.
+  __device__ __forceinline__ Element finished(Compute sum, Compute residual, Compute bias) const {
+    return from_compute<Element>(epilogue_(sum, residual, bias));
+  }
+  /// 0 where there is none.
+  __device__ __forceinline__ Compute bias(int64_t k) const {
+    if (bias_ == nullptr) return 0;
+    const int64_t at = k * bias_stride_;
+    if constexpr (!std::is_same_v<Element, float>) {  // 16-bit tensors may have a float32 bias
+      if (bias_is_float32_) return to_compute<Compute>(static_cast<const float*>(bias_)[at]);
+    }
+    return to_compute<Compute>(static_cast<const Element*>(bias_)[at]);
+  }
+
   /// What write() stores for the first `count` sums of neighbours in a row, of which `first` is the
   /// first's pixel. It calls nothing, so that kernels may use it with their registers full.
   template <int kCount>
@@ -140,15 +168,6 @@ class Outputs {
   __device__ __forceinline__ static int64_t offset(const Tensor& tensor, int64_t n, int64_t p,
                                                    int64_t q) {
     return n * tensor.stride[0] + p * tensor.stride[2] + q * tensor.stride[3];
-  }
-
-  __device__ __forceinline__ Compute bias(int64_t k) const {
-    if (bias_ == nullptr) return 0;
-    const int64_t at = k * bias_stride_;
-    if constexpr (!std::is_same_v<Element, float>) {  // 16-bit tensors may have a float32 bias
-      if (bias_is_float32_) return to_compute<Compute>(static_cast<const float*>(bias_)[at]);
-    }
-    return to_compute<Compute>(static_cast<const Element*>(bias_)[at]);
   }
 
   Epilogue<Compute> epilogue_;

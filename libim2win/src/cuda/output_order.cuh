@@ -27,6 +27,8 @@ class OutputOrder {
 
   __host__ __device__ int64_t count() const { return count_; }
 
+  bool filters_fastest() const { return filters_fastest_; }
+
   __device__ __forceinline__ OutputIndex locate(int64_t number) const {
     if (filters_fastest_) {
       const auto [pixel, k] = k_.divide(number);

@@ -1,0 +1,259 @@
+// im2win_fused: windows formed on chip from the input as it is.
+
+#include <algorithm>
+#include <iterator>
+
+#include "checked.hpp"
+#include "cuda/algorithms.hpp"
+#include "cuda/device.hpp"
+#include "cuda/error.hpp"
+#include "cuda/fused/kernels.hpp"
+#include "cuda/output_order.cuh"
+
+namespace im2win::cuda {
+namespace fused {
+
+namespace {
+
+int64_t filter_tiles(const Problem& problem, const KernelShape& shape) {
+  return ceil_div(problem.k_per_group(), shape.filters);
+}
+
+/// Whether products may meet elements outside a window, padding, or what operands do not carry: a
+/// zero times what is not finite is not zero.
+bool forms_sums_again(const Problem& problem, const Tile& tile, Operands operands) {
+  if (operands == Operands::kSplit || tile.unit_columns > 1 || problem.is_padded()) return true;
+  const int64_t units = int64_t{tile.units} * problem.s;
+  return (tile.group_rows * units) % 2 != 0 || ((tile.group_rows - 1) * units) % 2 != 0;
+}
+
+PackedFilter packed_filter(const Problem& problem, const Tile& tile, const KernelShape& shape,
+                           Operands operands) {
+  const int64_t step_bytes = int64_t{2} * traits(operands).parts * shape.filters * kUnitBytes;
+  const int64_t tiles = problem.groups * filter_tiles(problem, shape);
+  PackedFilter packed{};
+  packed.tile_bytes = tile.total_steps() * step_bytes;
+  packed.scales = round_up(tiles * packed.tile_bytes, kBufferAlignment);
+  const int64_t scales =
+      operands == Operands::kSplit ? tiles * tile.slabs() * shape.filters : int64_t{0};
+  packed.exact =
+      round_up(packed.scales + scales * static_cast<int64_t>(sizeof(float)), kBufferAlignment);
+  packed.bytes = packed.exact;
+  if (forms_sums_again(problem, tile, operands))
+    packed.bytes += problem.filter.elements() * element_bytes(problem.dtype);
+  return packed;
+}
+
+/// Whether 16-byte words of the input are whole units of neighbouring channels.
+bool has_channel_vectors(const Problem& problem, const Tile& tile) {
+  const int64_t each = kUnitBytes / element_bytes(problem.dtype);
+  const Tensor& input = problem.input;
+  const auto aligned = [&](int dimension) {
+    return input.size[dimension] <= 1 || input.stride[dimension] % each == 0;
+  };
+  return tile.unit_columns == 1 && (input.stride[1] == 1 || problem.c_per_group() == 1) &&
+         problem.c_per_group() % tile.unit_channels == 0 && aligned(0) && aligned(2) && aligned(3);
+}
+
+bool has_filter_words(const Problem& problem) {
+  const int64_t each = kUnitBytes / element_bytes(problem.dtype);
+  const auto aligned = [&](int dimension) {
+    return problem.output.size[dimension] <= 1 || problem.output.stride[dimension] % each == 0;
+  };
+  return problem.output.stride[1] == 1 && problem.k_per_group() % each == 0 && aligned(0) &&
+         aligned(2) && aligned(3);
+}
+
+}  // namespace
+
+template <class Element>
+Arguments<Element>::Arguments(const Problem& problem, const TileChoice& choice,
+                              const KernelShape& shape, Operands operands)
+    : outputs(problem),
+      tile(choice.tile),
+      shared(shared_layout(choice.tile, shape, operands)),
+      packed(packed_filter(problem, choice.tile, shape, operands)),
+      filter_tiles(fused::filter_tiles(problem, shape)),
+      column_tiles(ceil_div(problem.q, tile.columns)),
+      row_tiles(ceil_div(problem.p, tile.rows)),
+      image_tiles(std::max<int64_t>(ceil_div(problem.n, tile.images), 1)),
+      pitch(tile.pitch),
+      plane_positions(int64_t{tile.plane_rows} * tile.images * tile.pitch),
+      tile_images(tile.images),
+      column_pitch(tile.column_pitch),
+      n(problem.n),
+      channels(problem.c_per_group()),
+      filters_per_group(problem.k_per_group()),
+      h(static_cast<int32_t>(problem.h)),
+      w(static_cast<int32_t>(problem.w)),
+      p(static_cast<int32_t>(problem.p)),
+      q(static_cast<int32_t>(problem.q)),
+      stride_h(static_cast<int32_t>(problem.stride_h)),
+      stride_w(static_cast<int32_t>(problem.stride_w)),
+      dilation_h(static_cast<int32_t>(problem.dilation_h)),
+      dilation_w(static_cast<int32_t>(problem.dilation_w)),
+      padding_top(static_cast<int32_t>(problem.padding_top)),
+      padding_left(static_cast<int32_t>(problem.padding_left)),
+      stride_n(problem.n > 1 ? problem.input.stride[0] : 0),
+      stride_c(problem.c > 1 ? problem.input.stride[1] : 0),
+      row_stride(static_cast<int32_t>(problem.h > 1 ? problem.input.stride[2] : 0)),
+      column_stride(static_cast<int32_t>(problem.w > 1 ? problem.input.stride[3] : 0)),
+      r(static_cast<int32_t>(problem.r)),
+      s(static_cast<int32_t>(problem.s)),
+      vectors(has_channel_vectors(problem, tile)) {
+  copies = vectors && operands != Operands::kSplit;
+  rechecks = forms_sums_again(problem, tile, operands);
+  filters_fastest = OutputOrder(problem).filters_fastest();
+  words = has_filter_words(problem);
+  tiles = static_cast<int32_t>(problem.groups * filter_tiles.divisor * column_tiles.divisor *
+                               row_tiles.divisor * image_tiles.divisor);
+}
+
+PackArguments::PackArguments(const Problem& problem, const TileChoice& choice,
+                             const KernelShape& shape, Operands operands)
+    : tile(choice.tile),
+      order(choice.order),
+      packed(packed_filter(problem, choice.tile, shape, operands)),
+      filter_blocks(fused::filter_tiles(problem, shape) * shape.filters / kPackFilters),
+      slabs(tile.slabs()),
+      chunks(tile.chunks),
+      tile_blocks(shape.filters / kPackFilters),
+      filter_columns(problem.s),
+      rows{Divisor(tile.group_rows), Divisor(std::max(tile.group_rows - 1, 1))},
+      blocks(problem.groups * filter_blocks.divisor * slabs.divisor),
+      filters_per_group(problem.k_per_group()),
+      channels(problem.c_per_group()),
+      r(static_cast<int32_t>(problem.r)),
+      tile_filters(shape.filters),
+      filter_tiles(static_cast<int32_t>(fused::filter_tiles(problem, shape))),
+      copies(forms_sums_again(problem, tile, operands)) {
+  const int64_t channels_of_slab =
+      std::min<int64_t>(channels, int64_t{tile.units} * tile.unit_channels);
+  pitch = static_cast<int32_t>(channels_of_slab * tile.group_rows * problem.s) | 1;
+  std::copy(std::begin(problem.filter.stride), std::end(problem.filter.stride), stride);
+}
+
+namespace {
+
+template <class Element>
+bool choose(const Problem& problem, const Kernels<Element>& kernels, int multiprocessors,
+            TileChoice& choice) {
+  KernelShape shapes[16];
+  int count = 0;
+  for (const CompiledKernel<Element>& kernel : kernels.kernels) shapes[count++] = kernel.shape;
+  return choose_tile(problem, kernels.operands, shapes, count, multiprocessors, choice);
+}
+
+template <class Element>
+class Fused final : public Convolution {
+ public:
+  Fused(const Problem& problem, const Kernels<Element>& kernels, const TileChoice& choice,
+        int32_t device)
+      : kernel_(kernels.kernels[static_cast<size_t>(choice.kernel)]),
+        pack_(kernels.pack),
+        arguments_(problem, choice, kernel_.shape, kernels.operands),
+        pack_arguments_(problem, choice, kernel_.shape, kernels.operands),
+        blocks_(std::min<int64_t>(arguments_.tiles, multiprocessors(device))) {
+    const CurrentDevice current(device);
+    allow_shared_memory(reinterpret_cast<const void*>(kernel_.run), kMaxSharedBytes);
+    allow_shared_memory(reinterpret_cast<const void*>(pack_), kMaxPackSharedBytes);
+  }
+
+  int64_t packed_filter_bytes() const override { return arguments_.packed.bytes; }
+
+  void pack_filter(const void* filter, void* packed, void* stream) const override {
+    launch_shared("fused_pack_kernel", pack_, pack_arguments_.blocks, kPackThreads,
+                  static_cast<size_t>(pack_shared_bytes()), stream, pack_arguments_,
+                  static_cast<const Element*>(filter), static_cast<char*>(packed));
+  }
+
+  void run(const Buffers& buffers, void* stream) const override {
+    Arguments<Element> a = arguments_;
+    a.input = static_cast<const Element*>(buffers.input);
+    a.filters = static_cast<const char*>(buffers.filter);
+    a.outputs.bind(buffers);
+    if (reinterpret_cast<uintptr_t>(buffers.input) % kUnitBytes != 0) a.vectors = a.copies = false;
+    if (reinterpret_cast<uintptr_t>(buffers.output) % kUnitBytes != 0) a.words = false;
+    launch_shared("fused_kernel", kernel_.run, blocks_, kThreads,
+                  static_cast<size_t>(a.shared.total), stream, a);
+  }
+
+ private:
+  /// The limit is the kernel's, and so of all plans: it is set to what any of them needs.
+  static void allow_shared_memory(const void* kernel, int64_t bytes) {
+    check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                               static_cast<int>(bytes)),
+          "cudaFuncSetAttribute");
+  }
+
+  int pack_shared_bytes() const {
+    return static_cast<int>(sizeof(PackShared<Element>)) +
+           kPackFilters * pack_arguments_.pitch * static_cast<int>(sizeof(Element));
+  }
+
+  CompiledKernel<Element> kernel_;
+  PackKernel<Element> pack_;
+  Arguments<Element> arguments_;
+  PackArguments pack_arguments_;
+  int64_t blocks_;
+};
+
+/// Calls `use` with the kernels for the problem.
+template <class Use>
+auto with_kernels(const Problem& problem, const Use& use) {
+  switch (problem.dtype) {
+    case IM2WIN_FLOAT16: return use(half_kernels());
+    case IM2WIN_BFLOAT16: return use(bfloat16_kernels());
+    default: return use(problem.math == IM2WIN_MATH_TF32 ? tf32_kernels() : split_kernels());
+  }
+}
+
+std::string refuse_sizes(const Problem& problem) {
+  for (const int64_t size :
+       {problem.h, problem.w, problem.p, problem.q, problem.r, problem.s, problem.c_per_group(),
+        problem.k_per_group(), problem.stride_h, problem.stride_w, problem.r * problem.dilation_h,
+        problem.s * problem.dilation_w})
+    if (size >= int64_t{1} << 20) return text("takes sizes and steps below 2^20, not ", size);
+  const auto reach = [&](int dimension, int64_t count) {
+    return std::abs(problem.input.stride[dimension]) * (count - 1);
+  };
+  const int64_t image = reach(2, problem.h) + reach(3, problem.w);
+  if (image >= kMaxSpan)
+    return text("takes images that span fewer than 2^30 elements, not ", image);
+  return "";
+}
+
+}  // namespace
+}  // namespace fused
+
+std::string refuse_fused(const Problem& problem) {
+  if (problem.dtype == IM2WIN_FLOAT64) return "does not take float64";
+  if (problem.dtype == IM2WIN_FLOAT32 && problem.math == IM2WIN_MATH_IEEE)
+    return "does not take math mode ieee";
+  if (std::string reason = fused::refuse_sizes(problem); !reason.empty()) return reason;
+  constexpr int kAny =
+      132;  // the device bears on which tile is chosen, not on whether there is one
+  fused::TileChoice choice;
+  if (!fused::with_kernels(problem, [&](const auto& kernels) {
+        return fused::choose(problem, kernels, kAny, choice);
+      }))
+    return text("takes no filters of ", problem.r, " x ", problem.s, " with these steps");
+  return "";
+}
+
+std::string fused_refuses_device(int32_t device) {
+  if (is_compute_capability_90(device)) return "";
+  return "needs a device of compute capability 9.0";
+}
+
+std::unique_ptr<Convolution> configure_fused(const Problem& problem, const Target& target) {
+  using namespace fused;
+  return with_kernels(problem, [&]<class Element>(const Kernels<Element>& kernels) {
+    TileChoice choice;
+    choose(problem, kernels, multiprocessors(target.device), choice);
+    return std::unique_ptr<Convolution>(
+        std::make_unique<Fused<Element>>(problem, kernels, choice, target.device));
+  });
+}
+
+}  // namespace im2win::cuda

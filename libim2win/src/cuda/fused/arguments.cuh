@@ -1,0 +1,79 @@
+// What a launch of im2win_fused is given, and where a block's tiles are.
+#pragma once
+
+#include <cstdint>
+
+#include "cuda/divisor.hpp"
+#include "cuda/epilogue.cuh"
+#include "cuda/fused/shared.hpp"
+#include "cuda/fused/tile.hpp"
+#include "problem.hpp"
+
+extern __shared__ __align__(128) char dynamic_shared_memory[];
+
+namespace im2win::cuda::fused {
+
+/// The packed filter: [group][tile of filters][step][part][2 units][filter][16 bytes], the steps of
+/// all slabs in turn; then, of split operands, a scale for each filter and slab,
+/// [group][tile of filters][slab][filter]; then the filter itself, dense KCRS, for sums that are
+/// formed again.
+struct PackedFilter {
+  int64_t tile_bytes;     // of a filter tile's steps
+  int64_t scales, exact;  // where they start
+  int64_t bytes;
+};
+
+template <class Element>
+struct Arguments {
+  const Element* input = nullptr;
+  const char* filters = nullptr;  // packed
+  Outputs<Element, float> outputs;
+  Tile tile;
+  SharedLayout shared;
+  PackedFilter packed;
+
+  // Tiles, in the order of their numbers: filters fastest, so that blocks which run together share
+  // windows; then columns, rows, images, groups.
+  int32_t tiles;
+  Divisor filter_tiles, column_tiles, row_tiles, image_tiles;
+
+  // Windows.
+  Divisor pitch, plane_positions, tile_images, column_pitch;
+  int64_t n, channels, filters_per_group;  // of a group
+  int32_t h, w, p, q;
+  int32_t stride_h, stride_w, dilation_h, dilation_w, padding_top, padding_left;
+  int64_t stride_n, stride_c;
+  int32_t row_stride, column_stride;  // of the input
+  int32_t r, s;
+  bool copies;           // whether units are in the input as they are
+  bool vectors;          // whether a unit's channels are neighbours in the input, 16-byte aligned
+  bool rechecks;         // whether products may meet elements outside a window
+  bool filters_fastest;  // of the output's dimensions
+  bool words;            // whether 16 filters' outputs are aligned words of 16 bytes
+
+  Arguments(const Problem& problem, const TileChoice& choice, const KernelShape& shape,
+            Operands operands);
+};
+
+struct TilePosition {
+  int32_t group, filter_tile;
+  int64_t n;     // first image
+  int32_t p, q;  // first row and column of the output
+};
+
+template <class Element>
+__device__ __forceinline__ TilePosition locate(const Arguments<Element>& a, int32_t number) {
+  const auto [pixel_tile, filter_tile] = a.filter_tiles.divide(number);
+  const auto [rows, column] = a.column_tiles.divide(pixel_tile);
+  const auto [images, row] = a.row_tiles.divide(rows);
+  const auto [group, image] = a.image_tiles.divide(images);
+  return {group, filter_tile, int64_t{image} * a.tile.images, row * a.tile.rows,
+          column * a.tile.columns};
+}
+
+/// The kind of a row group: its index in Tile::steps.
+__device__ __forceinline__ int kind_of(const Tile& tile, int row_group) {
+  return row_group < tile.full_groups ? 0 : 1;
+}
+
+}  // namespace im2win::cuda::fused

@@ -1,0 +1,77 @@
+// What the warps of a block share, and the kernel's parameters.
+#pragma once
+
+#include <cstdint>
+
+#include "cuda/fused/operands.cuh"
+#include "cuda/fused/pipeline.cuh"
+#include "cuda/fused/shared.hpp"
+#include "cuda/fused/tile.hpp"
+
+namespace im2win::cuda::fused {
+
+/// Named barriers; 0 is __syncthreads'.
+enum : int {
+  kStagingBarrier = 1,
+  kStartBarrier = 2,    // the second multiplying warpgroup's start
+  kColumnsBarrier = 3,  // and 4: a multiplying warpgroup
+};
+
+constexpr int kMultiplyingWarps = 8;
+
+template <class Element_, Operands kOperands_, int kFilters, int kColumns>
+struct Kernel {
+  using Element = Element_;
+  static constexpr Operands kOperands = kOperands_;
+  static constexpr KernelShape kShape = {kFilters, kColumns};
+  static constexpr int kSums = kColumns / 2;  // of a thread
+  // Of a thread, after the warpgroups have dealt them anew: 128 * (staging + 2 * multiplying) is
+  // what the block has from launch, 384 * 168.
+  static constexpr int kStagingRegisters = 88;
+  static constexpr int kMultiplyingRegisters = 208;
+};
+
+/// How a slab of split operands was scaled.
+struct SlabScale {
+  float inverse;
+  Fit fit;
+};
+
+/// At the start of dynamic shared memory.
+struct Barriers {
+  Ring<kMaxSlabStages> slabs;
+  Ring<kMaxFilterStages> filters;
+  SlabScale scales[kMaxSlabStages];
+  Magnitudes magnitudes[2][kStagingThreads / 32];
+};
+static_assert(sizeof(Barriers) <= kBarrierBytes);
+
+__device__ __forceinline__ Barriers& barriers() {
+  return *reinterpret_cast<Barriers*>(dynamic_shared_memory);
+}
+
+/// The parts of dynamic shared memory whose places depend on the tile.
+template <class T>
+struct Block {
+  const SharedLayout& layout;
+
+  __device__ __forceinline__ char* filter_stage(int stage) const {
+    return dynamic_shared_memory + layout.filters + stage * layout.filter_stage;
+  }
+  __device__ __forceinline__ char* slab(int stage) const {
+    return dynamic_shared_memory + layout.slabs + stage * layout.slab;
+  }
+  __device__ __forceinline__ Patch& patch(int multiplying_warp) const {
+    return reinterpret_cast<Patch*>(dynamic_shared_memory + layout.patches)[multiplying_warp];
+  }
+  __device__ __forceinline__ Place* places() const {
+    return reinterpret_cast<Place*>(dynamic_shared_memory + layout.places);
+  }
+  /// The first of two tables of a multiplying warpgroup's columns.
+  __device__ __forceinline__ ColumnPlace* columns(int warpgroup) const {
+    return reinterpret_cast<ColumnPlace*>(dynamic_shared_memory + layout.columns) +
+           2 * warpgroup * table_columns(T::kShape.columns);
+  }
+};
+
+}  // namespace im2win::cuda::fused

@@ -1,0 +1,33 @@
+// The kernels of im2win_fused that are compiled, a table for each kind of operands.
+#pragma once
+
+#include <span>
+
+#include "cuda/fused/arguments.cuh"
+#include "cuda/fused/pack.cuh"
+
+namespace im2win::cuda::fused {
+
+template <class Element>
+struct CompiledKernel {
+  KernelShape shape;
+  void (*run)(const Arguments<Element>);
+};
+
+template <class Element>
+using PackKernel = void (*)(const PackArguments, const Element*, char*);
+
+/// What is compiled for operands of an element type.
+template <class Element>
+struct Kernels {
+  Operands operands;
+  std::span<const CompiledKernel<Element>> kernels;
+  PackKernel<Element> pack;
+};
+
+const Kernels<__half>& half_kernels();
+const Kernels<__nv_bfloat16>& bfloat16_kernels();
+const Kernels<float>& tf32_kernels();
+const Kernels<float>& split_kernels();
+
+}  // namespace im2win::cuda::fused

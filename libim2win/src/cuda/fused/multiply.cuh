@@ -1,0 +1,257 @@
+// The multiplying warpgroups: from operands in shared memory to the sums of a tile.
+#pragma once
+
+#include <cstdint>
+
+#include "cuda/fused/arguments.cuh"
+#include "cuda/fused/block.cuh"
+#include "cuda/fused/wgmma.cuh"
+#include "cuda/ptx.cuh"
+
+namespace im2win::cuda::fused {
+
+/// The sums of one thread, as wgmma lays them out (see Wgmma). A sum whose magnitude is below its
+/// filter's doubt, or is NaN, must be formed again; doubt of NaN means every sum.
+template <int kSums>
+struct Sums {
+  float sum[kSums];
+  float doubt[2];  // of the thread's two filters
+};
+
+/// Multiplies the slabs of tile after tile by their filters, in the order of staging.
+template <class T>
+class Multiplier {
+ public:
+  __device__ __forceinline__ Multiplier(const Arguments<typename T::Element>& a, Block<T> block,
+                                        int warpgroup)
+      : a_(a), block_(block), is_first_(warpgroup == 0) {
+    const uint32_t filters = ptx::shared_address(block.filter_stage(0));
+    const uint32_t slabs = ptx::shared_address(block.slab(0));
+    const int filter = T::kShape.filters == 128 ? warpgroup * 64 : 0;
+    filters_ = descriptor(filters, T::kShape.filters, 8) + filter;
+    windows_ = descriptor(slabs, 0, a.tile.group_stride) + warpgroup * a.tile.warpgroup_step;
+    own_filter_ = filter + threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4;
+  }
+
+  __device__ __forceinline__ void multiply(const TilePosition& tile, Sums<T::kSums>& sums) {
+    if constexpr (T::kOperands == Operands::kSplit) {
+      multiply_split(tile, sums);
+    } else {
+      multiply_whole(sums);
+    }
+    first_tile_ = false;
+  }
+
+ private:
+  static constexpr OperandTraits kTraits = traits(T::kOperands);
+  static constexpr int kPart = 2 * T::kShape.filters;  // units from high to low filters
+  static constexpr int kStep = kTraits.parts * kPart;  // and from a step to the next
+  // Faint operands are off by 2^-36, times another's 2^15 at most: 2^-21 for either factor of a
+  // scaled product. A sum as large as 2^23 times that, for all 16 products of a step, is as exact as
+  // one without them; twice that for good measure.
+  static constexpr int kBoundOfStep = 2 * 16 * 2 * 4;
+
+  using Product = Wgmma<T::kOperands, T::kShape.columns>;
+
+  /// A warp's lane 0 tells for all of them.
+  __device__ __forceinline__ static bool is_teller() { return threadIdx.x % 32 == 0; }
+
+  __device__ __forceinline__ uint64_t filter_stage() const {
+    return filters_ +
+           static_cast<uint32_t>(filter_.stage * block_.layout.filter_stage / kUnitBytes);
+  }
+  __device__ __forceinline__ uint64_t slab_stage() const {
+    return windows_ + static_cast<uint32_t>(slab_.stage * block_.layout.slab / kUnitBytes);
+  }
+  /// Called before each batch.
+  __device__ __forceinline__ void wait_filters() {
+    if (is_first_ && batches_++ == a_.tile.lead) ptx::named_barrier_arrive(kStartBarrier, 2 * 128);
+    if (!a_.tile.resident || first_tile_) barriers().filters.wait_full(filter_);
+  }
+  __device__ __forceinline__ void release_filters(int stage) {
+    if (!a_.tile.resident && is_teller()) barriers().filters.arrive_empty(stage);
+  }
+  __device__ __forceinline__ uint32_t step(const Steps& steps, int i) const {
+    return reinterpret_cast<const uint32_t&>(steps.step[i]);
+  }
+
+  /// One sum an output all the way. A batch is under way while the next is issued; what a batch has
+  /// read is handed back when the one after has been issued.
+  __device__ __forceinline__ void multiply_whole(Sums<T::kSums>& sums) {
+    Pending pending;
+    for (int row_group = 0; row_group < a_.tile.row_groups; ++row_group) {
+      const Steps& steps = a_.tile.steps[kind_of(a_.tile, row_group)];
+      for (int chunk = 0; chunk < a_.tile.chunks; ++chunk) {
+        barriers().slabs.wait_full(slab_);
+        int step = 0;
+        for (; step + kTraits.batch <= steps.count; step += kTraits.batch)
+          issue<kTraits.batch>(steps, step, sums.sum, pending);
+        for (; step < steps.count; ++step) issue<1>(steps, step, sums.sum, pending);
+        pending.slab = slab_.stage;
+        slab_.advance(a_.tile.slab_stages);
+      }
+    }
+    ptx::wgmma_wait<0>();
+    ptx::accumulators_written(sums.sum);
+    hand_back(pending);
+    sums.doubt[0] = sums.doubt[1] = 0;
+  }
+
+  /// What the products under way read; -1: nothing.
+  struct Pending {
+    int filters = -1, slab = -1;
+    bool accumulate = false;  // whether the sums hold anything
+  };
+
+  __device__ __forceinline__ void hand_back(Pending& pending) {
+    if (pending.filters >= 0) release_filters(pending.filters);
+    if (pending.slab >= 0 && is_teller()) barriers().slabs.arrive_empty(pending.slab);
+    pending.filters = pending.slab = -1;
+  }
+
+  template <int kCount>
+  __device__ __forceinline__ void issue(const Steps& steps, int first, float (&sums)[T::kSums],
+                                        Pending& pending) {
+    wait_filters();
+    const uint64_t filters = filter_stage(), windows = slab_stage();
+    ptx::wgmma_fence();
+#pragma unroll
+    for (int i = 0; i < kCount; ++i)
+      Product::multiply(sums, filters + i * kStep, windows + step(steps, first + i),
+                        i > 0 || pending.accumulate);
+    ptx::wgmma_commit();
+    ptx::wgmma_wait<1>();
+    hand_back(pending);
+    pending.filters = filter_.stage;
+    pending.accumulate = true;
+    filter_.advance(a_.tile.filter_stages);
+  }
+
+  /// A batch of steps whose operands are there.
+  struct Batch {
+    uint64_t filters, windows;  // descriptors
+    const uint32_t* steps;
+    bool whole;  // or of one step
+  };
+
+  /// Where multiply_split is in a tile.
+  struct Walk {
+    const Steps* steps;
+    const float* scale;  // of the slab's filters
+    float factor[2];     // that takes the scales of the slab and of a filter out of a product
+    float bound[2] = {0, 0};
+    bool doubtful[2] = {false, false};
+    int row_group = 0, chunk = 0, step = 0;
+  };
+
+  /// Each batch's sums start anew, low products first, and go to float32 sums with the scale of
+  /// their slab and filter taken out again. What the next batch needs is waited for while the last
+  /// products of this one are under way.
+  __device__ __forceinline__ void multiply_split(const TilePosition& tile, Sums<T::kSums>& sums) {
+#pragma unroll
+    for (int i = 0; i < T::kSums; ++i) sums.sum[i] = 0;
+    Walk walk;
+    walk.steps = &a_.tile.steps[0];
+    const int64_t number = int64_t{tile.group} * a_.filter_tiles.divisor + tile.filter_tile;
+    walk.scale = reinterpret_cast<const float*>(a_.filters + a_.packed.scales) +
+                 number * a_.tile.slabs() * T::kShape.filters + own_filter_;
+    enter_slab(walk);
+    Batch batch = next_batch(walk);
+    for (bool more = true; more;) {
+      while (more && batch.whole) more = multiply_batch<kTraits.batch>(walk, batch, sums.sum);
+      while (more && !batch.whole) more = multiply_batch<1>(walk, batch, sums.sum);
+    }
+#pragma unroll
+    for (int i = 0; i < 2; ++i) sums.doubt[i] = walk.doubtful[i] ? walk.bound[i] : 0;
+  }
+
+  __device__ __forceinline__ void enter_slab(Walk& walk) {
+    const float filter_scale[2] = {__ldg(walk.scale), __ldg(walk.scale + 8)};
+    barriers().slabs.wait_full(slab_);
+    const SlabScale slab_scale = barriers().scales[slab_.stage];
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      walk.factor[i] = slab_scale.inverse * fabsf(filter_scale[i]);
+      walk.bound[i] += walk.factor[i] * static_cast<float>(walk.steps->count * kBoundOfStep);
+      walk.doubtful[i] |= slab_scale.fit != Fit::kGood || !(filter_scale[i] > 0);
+      if (slab_scale.fit == Fit::kExtreme) walk.bound[i] = __int_as_float(0x7fffffff);
+    }
+  }
+
+  /// To the next slab; false if there is none.
+  __device__ __forceinline__ bool leave_slab(Walk& walk) {
+    slab_.advance(a_.tile.slab_stages);
+    if (++walk.chunk == a_.tile.chunks) {
+      walk.chunk = 0;
+      if (++walk.row_group == a_.tile.row_groups) return false;
+      walk.steps = &a_.tile.steps[kind_of(a_.tile, walk.row_group)];
+    }
+    walk.step = 0;
+    walk.scale += T::kShape.filters;
+    enter_slab(walk);
+    return true;
+  }
+
+  __device__ __forceinline__ Batch next_batch(Walk& walk) {
+    const bool whole = walk.step + kTraits.batch <= walk.steps->count;
+    const uint32_t* steps = reinterpret_cast<const uint32_t*>(&walk.steps->step[walk.step]);
+    walk.step += whole ? kTraits.batch : 1;
+    wait_filters();
+    return {filter_stage(), slab_stage(), steps, whole};
+  }
+
+  /// Multiplies the batch and goes to the next; false if there is none.
+  template <int kCount>
+  __device__ __forceinline__ bool multiply_batch(Walk& walk, Batch& batch,
+                                                 float (&sums)[T::kSums]) {
+    constexpr float kLow = 1.0f / 2048;
+    const uint32_t low = static_cast<uint32_t>(block_.layout.part / kUnitBytes);
+    const float factor[2] = {walk.factor[0], walk.factor[1]};
+    float part[T::kSums];
+    ptx::wgmma_fence();
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) {
+      const uint64_t f = batch.filters + i * kStep, w = batch.windows + batch.steps[i];
+      Product::multiply(part, f, w + low, i > 0);
+      Product::multiply(part, f + kPart, w, true);
+    }
+    ptx::wgmma_commit();
+    ptx::wgmma_wait<0>();
+    ptx::accumulators_written(part);
+    add(part, factor[0] * kLow, factor[1] * kLow, sums);
+
+    ptx::wgmma_fence();
+#pragma unroll
+    for (int i = 0; i < kCount; ++i)
+      Product::multiply(part, batch.filters + i * kStep, batch.windows + batch.steps[i], i > 0);
+    ptx::wgmma_commit();
+    const int used_filters = filter_.stage, used_slab = slab_.stage;
+    const bool slab_ends = walk.step == walk.steps->count;
+    filter_.advance(a_.tile.filter_stages);
+    const bool more = !slab_ends || leave_slab(walk);
+    if (more) batch = next_batch(walk);
+    ptx::wgmma_wait<0>();
+    ptx::accumulators_written(part);
+    release_filters(used_filters);
+    if (slab_ends && is_teller()) barriers().slabs.arrive_empty(used_slab);
+    add(part, factor[0], factor[1], sums);
+    return more;
+  }
+
+  __device__ __forceinline__ static void add(const float (&part)[T::kSums], float factor0,
+                                             float factor1, float (&sums)[T::kSums]) {
+#pragma unroll
+    for (int i = 0; i < T::kSums; ++i) sums[i] = fmaf(part[i], i & 2 ? factor1 : factor0, sums[i]);
+  }
+
+  const Arguments<typename T::Element>& a_;
+  Block<T> block_;
+  uint64_t filters_, windows_;  // descriptors of the first stages
+  int own_filter_;              // in the block's tile, the first of two
+  Cursor slab_, filter_;
+  bool first_tile_ = true;
+  bool is_first_;    // of the warpgroups
+  int batches_ = 0;  // so far
+};
+
+}  // namespace im2win::cuda::fused

@@ -1,0 +1,195 @@
+// The filter as im2win_fused reads it (see PackedFilter).
+#pragma once
+
+#include <cstdint>
+
+#include "cuda/fused/arguments.cuh"
+#include "cuda/fused/operands.cuh"
+#include "cuda/launch.cuh"
+#include "cuda/ptx.cuh"
+
+namespace im2win::cuda::fused {
+
+/// Filters of a block, a warp each.
+constexpr int kPackFilters = 8;
+constexpr int kPackThreads = 32 * kPackFilters;
+
+template <class Moved>
+struct PackShared {
+  // Lanes look up different units, for which the parameters' constant memory is slow.
+  FilterUnit order[kMaxSteps][2];
+  Scale scales[kPackFilters];
+  Moved elements[1];  // [filter][pitch]
+};
+
+/// A slab's steps have two units of eight elements at most for each filter.
+constexpr int64_t kMaxPackSharedBytes =
+    sizeof(PackShared<float>) + int64_t{kPackFilters} * (kMaxSteps * 2 * 8 + 1) * 4;
+
+struct PackArguments {
+  Tile tile;
+  FilterOrder order;
+  PackedFilter packed;
+  Divisor filter_blocks, slabs, chunks, tile_blocks;  // a block packs the filters of one slab
+  Divisor filter_columns, rows[2];  // of a slab's filters, by the kind of its row group
+  int64_t blocks;
+  int64_t filters_per_group, channels;
+  int32_t r;
+  int32_t tile_filters, filter_tiles;
+  int32_t pitch;  // of a filter's elements of a slab in shared memory, odd: filters differ in banks
+  bool copies;    // whether the filter is also kept as it is
+  int64_t stride[4];
+
+  PackArguments(const Problem& problem, const TileChoice& choice, const KernelShape& shape,
+                Operands operands);
+};
+
+/// The steps of a filter tile before those of a slab.
+__device__ __forceinline__ int64_t steps_before(const Tile& tile, int row_group, int chunk) {
+  const int full = min(row_group, tile.full_groups);
+  const int64_t groups =
+      int64_t{full} * tile.steps[0].count + int64_t{row_group - full} * tile.steps[1].count;
+  return groups * tile.chunks + int64_t{chunk} * tile.steps[kind_of(tile, row_group)].count;
+}
+
+/// What a block packs: through shared memory, as reads follow a filter and writes go from filter to
+/// filter.
+template <Operands kOperands>
+class FilterPacker {
+ public:
+  using Moved = fused::Moved<kOperands>;
+
+  __device__ __forceinline__ FilterPacker(const PackArguments& a, PackShared<Moved>& shared)
+      : a_(a), shared_(shared) {
+    const auto [rest, slab] = a.slabs.divide(static_cast<int32_t>(blockIdx.x));
+    const auto [group, filter_block] = a.filter_blocks.divide(rest);
+    const auto [row_group, chunk] = a.chunks.divide(slab);
+    const auto [tile, block_of_tile] = a.tile_blocks.divide(filter_block);
+    slab_ = slab;
+    chunk_ = chunk;
+    row_group_ = row_group;
+    kind_ = kind_of(a.tile, row_group);
+    first_channel_ = chunk * a.tile.units * a.tile.unit_channels;
+    channels_ =
+        min(static_cast<int>(a.channels) - first_channel_, a.tile.units * a.tile.unit_channels);
+    first_k_ = group * a.filters_per_group + filter_block * kPackFilters;
+    filters_ =
+        min(static_cast<int>(a.filters_per_group) - filter_block * kPackFilters, kPackFilters);
+    tile_ = int64_t{group} * a.filter_tiles + tile;
+    first_in_tile_ = block_of_tile * kPackFilters;
+  }
+
+  __device__ __forceinline__ int kind() const { return kind_; }
+
+  /// A warp brings its filter's elements of the slab, [channel][tap row][column]; zeros for filters
+  /// that there are not. With `exact` it also writes them there, as they are.
+  __device__ __forceinline__ Magnitudes load(const Moved* filter, Moved* exact) {
+    const int own = static_cast<int>(threadIdx.x / 32);
+    const int count =
+        channels_ * static_cast<int>(a_.rows[kind_].divisor * a_.filter_columns.divisor);
+    const int64_t k = first_k_ + own;
+    filter += k * a_.stride[0];
+    exact += k * a_.channels * a_.r * a_.filter_columns.divisor;
+    Magnitudes magnitudes;
+#pragma unroll 4
+    for (int i = threadIdx.x % 32; i < count; i += 32) {
+      const auto [line, s] = a_.filter_columns.divide(i);
+      const auto [channel, row] = a_.rows[kind_].divide(line);
+      const int64_t c = first_channel_ + channel, r = row_group_ + row * a_.tile.row_step;
+      const Moved x = ptx::load_if(own < filters_,
+                                   filter + c * a_.stride[1] + r * a_.stride[2] + s * a_.stride[3]);
+      shared_.elements[own * a_.pitch + i] = x;
+      if (a_.copies && own < filters_) exact[(c * a_.r + r) * a_.filter_columns.divisor + s] = x;
+      if constexpr (kOperands == Operands::kSplit) magnitudes.add(x);
+    }
+    return magnitudes;
+  }
+
+  /// Neighbouring threads write neighbouring filters.
+  __device__ __forceinline__ void store(char* packed) const {
+    const int filter = static_cast<int>(threadIdx.x % kPackFilters);
+    const int count = 2 * a_.tile.steps[kind_].count;
+    const int unit_bytes = a_.tile_filters * kUnitBytes;
+    packed += tile_ * a_.packed.tile_bytes +
+              steps_before(a_.tile, row_group_, chunk_) * kStepUnits * unit_bytes +
+              (first_in_tile_ + filter) * kUnitBytes;
+    for (int i = static_cast<int>(threadIdx.x / kPackFilters); i < count; i += 32) {
+      Moved x[kUnitElements];
+      gather(shared_.order[i / 2][i % 2], filter, x);
+      uint4* to = reinterpret_cast<uint4*>(packed + (i / 2 * kStepUnits + i % 2) * unit_bytes);
+      if constexpr (kOperands == Operands::kSplit) {
+        split_unit(x, shared_.scales[filter].factor, to[0], to[2 * a_.tile_filters]);
+      } else {
+        *to = pack_unit(x);
+      }
+    }
+  }
+
+  /// The scale of this warp's filter.
+  __device__ __forceinline__ void store_scale(char* packed) const {
+    float* scales = reinterpret_cast<float*>(packed + a_.packed.scales);
+    scales[(tile_ * a_.tile.slabs() + slab_) * a_.tile_filters + first_in_tile_ +
+           threadIdx.x / 32] = marked(shared_.scales[threadIdx.x / 32]);
+  }
+
+ private:
+  static constexpr int kUnitElements = traits(kOperands).unit_elements;
+  static constexpr int kStepUnits = 2 * traits(kOperands).parts;  // of one filter
+
+  __device__ __forceinline__ void gather(const FilterUnit& unit, int filter,
+                                         Moved (&x)[kUnitElements]) const {
+    const int mask = a_.tile.unit_channels - 1, shift = __popc(mask);
+    const int rows = static_cast<int>(a_.rows[kind_].divisor);
+    const int columns = static_cast<int>(a_.filter_columns.divisor);
+#pragma unroll
+    for (int e = 0; e < kUnitElements; ++e) {
+      const int c = unit.unit * a_.tile.unit_channels + (e & mask);
+      const int s = unit.column + (e >> shift);
+      const bool exists = unit.row >= 0 && c < channels_ && s < columns;
+      x[e] = exists ? shared_.elements[filter * a_.pitch + (c * rows + unit.row) * columns + s]
+                    : Moved{};
+    }
+  }
+
+  /// How the fit travels in the scale: see Multiplier::enter_slab.
+  __device__ __forceinline__ static float marked(const Scale& scale) {
+    switch (scale.fit) {
+      case Fit::kFaint: return -scale.inverse;
+      case Fit::kExtreme: return __int_as_float(0x7fffffff);
+      default: return scale.inverse;
+    }
+  }
+
+  const PackArguments& a_;
+  PackShared<Moved>& shared_;
+  int slab_, chunk_, row_group_, kind_;
+  int first_channel_, channels_;  // of the slab
+  int64_t first_k_;
+  int filters_;  // of the block
+  int64_t tile_;
+  int first_in_tile_;
+};
+
+template <class Element, Operands kOperands>
+__global__ void __launch_bounds__(kPackThreads)
+    fused_pack_kernel(const __grid_constant__ PackArguments a, const Element* __restrict__ filter,
+                      char* __restrict__ packed) {
+  using Moved = fused::Moved<kOperands>;
+  PackShared<Moved>& shared = *reinterpret_cast<PackShared<Moved>*>(dynamic_shared_memory);
+  FilterPacker<kOperands> packer(a, shared);
+  for (int i = threadIdx.x; i < 2 * a.tile.steps[packer.kind()].count; i += kPackThreads)
+    shared.order[i / 2][i % 2] = a.order.unit[packer.kind()][i / 2][i % 2];
+  Magnitudes magnitudes = packer.load(reinterpret_cast<const Moved*>(filter),
+                                      reinterpret_cast<Moved*>(packed + a.packed.exact));
+  if constexpr (kOperands == Operands::kSplit) {
+    magnitudes.merge_warp();
+    if (threadIdx.x % 32 == 0) {
+      shared.scales[threadIdx.x / 32] = Scale::of(magnitudes);
+      packer.store_scale(packed);
+    }
+  }
+  __syncthreads();
+  packer.store(packed);
+}
+
+}  // namespace im2win::cuda::fused

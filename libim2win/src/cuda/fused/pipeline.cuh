@@ -1,0 +1,57 @@
+// Rings of stages in shared memory between those who fill them and those who use them.
+#pragma once
+
+#include <cuda/ptx>
+
+#include <cstdint>
+
+namespace im2win::cuda::fused {
+
+/// Where a thread is in a ring: the stage, and the parity of its uses so far (PTX ISA, mbarrier).
+struct Cursor {
+  int stage = 0;
+  uint32_t parity = 0;
+
+  __device__ __forceinline__ void advance(int stages) {
+    if (++stage == stages) {
+      stage = 0;
+      parity ^= 1;
+    }
+  }
+};
+
+__device__ __forceinline__ void wait(uint64_t* barrier, uint32_t parity) {
+  while (!::cuda::ptx::mbarrier_try_wait_parity(barrier, parity)) {
+  }
+}
+
+template <int kStages>
+struct Ring {
+  uint64_t full[kStages];
+  uint64_t empty[kStages];
+
+  /// By one thread, before any other uses the ring.
+  __device__ __forceinline__ void initialize(uint32_t fillers, uint32_t users) {
+    for (int i = 0; i < kStages; ++i) {
+      ::cuda::ptx::mbarrier_init(&full[i], fillers);
+      ::cuda::ptx::mbarrier_init(&empty[i], users);
+    }
+  }
+
+  __device__ __forceinline__ void wait_full(const Cursor& at) { wait(&full[at.stage], at.parity); }
+  /// The first round finds every stage empty.
+  __device__ __forceinline__ void wait_empty(const Cursor& at) {
+    wait(&empty[at.stage], at.parity ^ 1);
+  }
+  __device__ __forceinline__ bool is_empty(const Cursor& at) {
+    return ::cuda::ptx::mbarrier_test_wait_parity(&empty[at.stage], at.parity ^ 1);
+  }
+  __device__ __forceinline__ void arrive_full(int stage) {
+    ::cuda::ptx::mbarrier_arrive(&full[stage]);
+  }
+  __device__ __forceinline__ void arrive_empty(int stage) {
+    ::cuda::ptx::mbarrier_arrive(&empty[stage]);
+  }
+};
+
+}  // namespace im2win::cuda::fused

@@ -1,0 +1,81 @@
+// What a block of im2win_fused keeps in shared memory, and where.
+#pragma once
+
+#include <cstdint>
+
+#include "cuda/fused/tile.hpp"
+
+namespace im2win::cuda::fused {
+
+/// Of a block on compute capability 9.0.
+constexpr int64_t kMaxSharedBytes = 227 * 1024;
+
+/// Units that a staging thread holds in registers between finding a slab's maximum and splitting.
+constexpr int kMaxHeldUnits = 6;
+
+/// Where a warp gathers finished sums on their way out: 16 filters by 32 columns. Lanes write two
+/// columns of eight filters, or one, at a time: pitches of 8 and 20 modulo 32 send them to different
+/// banks.
+constexpr int kPatchFilters = 16;
+constexpr int kPatchColumns = 32;
+constexpr int kPatchPitch = kPatchColumns + 8;            // [filter][column], for NCHW
+constexpr int kTransposedPatchPitch = kPatchFilters + 4;  // [column][filter], for NHWC
+static_assert(kPatchFilters * kPatchPitch == kPatchColumns * kTransposedPatchPitch);
+
+struct Patch {
+  float sums[kPatchFilters * kPatchPitch];
+  float bias[kPatchFilters];
+  float doubt[kPatchFilters];
+  int32_t doubtful;
+  int32_t unused[3];  // keeps the next patch aligned to 16 bytes
+};
+static_assert(sizeof(Patch) % 16 == 0);
+constexpr int64_t kPatchBytes = 8 * sizeof(Patch);
+
+/// A position of a slab in the input: where it is not in the image, `offset` is kNowhere.
+struct Place {
+  int32_t offset;  // in elements, from the tile's first image
+  int32_t column;  // of the input; the offset's, which may be outside where units have columns
+};
+constexpr int32_t kNowhere = INT32_MIN;
+
+/// Where columns of a tile are in the output and the residual, in elements from the tile's first
+/// pixel; `output` is kNowhere where a column is no output.
+struct ColumnPlace {
+  int32_t output, residual;
+};
+
+/// The columns of a warpgroup in whole patches.
+constexpr int table_columns(int columns) {
+  return (columns + kPatchColumns - 1) / kPatchColumns * kPatchColumns;
+}
+
+/// For the rings' barriers and what goes with them.
+constexpr int kBarrierBytes = 512;
+
+/// Bytes from the start of dynamic shared memory: barriers, filters, slabs, patches, places. The columns of a
+/// product that are no outputs read past a slab's end, but never past the patches'.
+struct SharedLayout {
+  int32_t filter_stage, slab;  // of one
+  int32_t part;                // from an element's high to its low operands, of a slab
+  int32_t filters, slabs, patches, columns, places;  // columns: two tables of each warpgroup
+  int32_t total;
+};
+
+inline SharedLayout shared_layout(const Tile& tile, const KernelShape& shape, Operands operands) {
+  const OperandTraits t = traits(operands);
+  SharedLayout layout{};
+  layout.filter_stage = t.batch * t.parts * 2 * shape.filters * kUnitBytes;
+  layout.part = tile.units * tile.positions_pitch * kUnitBytes;
+  layout.slab = t.parts * layout.part;
+  layout.filters = kBarrierBytes;
+  layout.slabs = layout.filters + tile.filter_stages * layout.filter_stage;
+  layout.patches = layout.slabs + tile.slab_stages * layout.slab;
+  layout.columns = layout.patches + static_cast<int32_t>(kPatchBytes);
+  layout.places =
+      layout.columns + 4 * table_columns(shape.columns) * static_cast<int32_t>(sizeof(ColumnPlace));
+  layout.total = layout.places + tile.positions * static_cast<int32_t>(sizeof(Place));
+  return layout;
+}
+
+}  // namespace im2win::cuda::fused

@@ -1,0 +1,11 @@
+#include "cuda/fused/table.cuh"
+
+namespace im2win::cuda::fused {
+
+const Kernels<float>& split_kernels() {
+  return instantiate<float, Operands::kSplit, KernelShape{128, 80}, KernelShape{128, 120},
+                     KernelShape{128, 160}, KernelShape{64, 80}, KernelShape{64, 120},
+                     KernelShape{64, 160}>();
+}
+
+}  // namespace im2win::cuda::fused

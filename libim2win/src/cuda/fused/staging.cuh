@@ -1,0 +1,285 @@
+// Warps that bring operands to shared memory: windows by three of them, filters by one.
+#pragma once
+
+#include <cuda_pipeline_primitives.h>
+#include <cuda/ptx>
+
+#include <cstdint>
+
+#include "cuda/fused/arguments.cuh"
+#include "cuda/fused/block.cuh"
+#include "cuda/fused/operands.cuh"
+#include "cuda/ptx.cuh"
+
+namespace im2win::cuda::fused {
+
+/// Fills slabs with the inputs under a block's windows, tile after tile.
+template <class T>
+class WindowStaging {
+ public:
+  using Element = typename T::Element;
+
+  __device__ __forceinline__ WindowStaging(const Arguments<Element>& a, Block<T> block)
+      : a_(a), block_(block), thread_(static_cast<int>(threadIdx.x)) {}
+
+  __device__ __forceinline__ void run() {
+    for (int32_t number = blockIdx.x; number < a_.tiles; number += gridDim.x) {
+      const TilePosition tile = locate(a_, number);
+      const Moved* input = reinterpret_cast<const Moved*>(a_.input) + tile.n * a_.stride_n +
+                           int64_t{tile.group} * a_.channels * a_.stride_c;
+      for (int row_group = 0; row_group < a_.tile.row_groups; ++row_group) {
+        place(tile, row_group);
+        for (int chunk = 0; chunk < a_.tile.chunks; ++chunk) stage(input, chunk);
+      }
+    }
+    hand_over();
+  }
+
+ private:
+  static constexpr int kUnitElements = traits(T::kOperands).unit_elements;
+  using Moved = fused::Moved<T::kOperands>;
+
+  /// Where the positions are in the input. Row 0 of a row group is tap row `row_group`.
+  __device__ __forceinline__ void place(const TilePosition& tile, int row_group) {
+    const int y0 = tile.p * a_.stride_h + row_group * a_.dilation_h - a_.padding_top;
+    const int x0 = tile.q * a_.stride_w - a_.padding_left;
+    sync();  // none reads the places of the group before any more
+    for (int position = thread_; position < a_.tile.positions; position += kStagingThreads) {
+      const auto [plane, in_plane] = a_.plane_positions.divide(position);
+      const auto [line, column] = a_.pitch.divide(in_plane);
+      const auto [row, image] = a_.tile_images.divide(line);
+      const int y = y0 + row * a_.stride_h;
+      const int x = x0 + column * a_.stride_w + a_.tile.origin[plane];
+      const bool inside = y >= 0 && y < a_.h && tile.n + image < a_.n &&
+                          (a_.tile.unit_columns > 1 || (x >= 0 && x < a_.w));
+      const int offset =
+          image * static_cast<int>(a_.stride_n) + y * a_.row_stride + x * a_.column_stride;
+      block_.places()[position] = {inside ? offset : kNowhere, x};
+    }
+    sync();
+  }
+
+  __device__ __forceinline__ void stage(const Moved* input, int chunk) {
+    const int first_channel = chunk * a_.tile.units * a_.tile.unit_channels;
+    const Moved* from = input + first_channel * a_.stride_c;
+    const int channels = static_cast<int>(a_.channels) - first_channel;
+    if constexpr (T::kOperands == Operands::kSplit) {
+      if (a_.tile.units == 1) {
+        stage_split<1>(from, channels);
+      } else {
+        stage_split<2>(from, channels);
+      }
+    } else {
+      // A slab that must be waited for leaves time to see the copies before it arrive. Lanes may
+      // have looked at different times, but hand over together.
+      if (__any_sync(~0u, !barriers().slabs.is_empty(cursor_))) hand_over();
+      barriers().slabs.wait_empty(cursor_);
+      if (a_.copies) {
+        copy(from, channels);
+        ++copying_;
+      } else {
+        gather(from, channels);
+        release(cursor_.stage);
+      }
+    }
+    cursor_.advance(a_.tile.slab_stages);
+  }
+
+  /// 16 bytes of neighbouring channels at a time; lanes of one position are neighbours in memory.
+  __device__ __forceinline__ void copy(const Moved* from, int channels) {
+    const int units = a_.tile.units;
+    const int shift = __ffs(units) - 1;
+    char* slab = block_.slab(cursor_.stage);
+    for (int i = thread_; i < a_.tile.positions << shift; i += kStagingThreads) {
+      const int unit = i & (units - 1), position = i >> shift;
+      const int offset = block_.places()[position].offset;
+      const bool inside = offset != kNowhere && unit * kUnitElements < channels;
+      const void* source = a_.input;
+      if (inside) source = from + offset + unit * kUnitElements;
+      __pipeline_memcpy_async(slab + (unit * a_.tile.positions_pitch + position) * kUnitBytes,
+                              source, kUnitBytes, inside ? 0 : kUnitBytes);
+    }
+    __pipeline_commit();
+  }
+
+  /// Hands over the slabs whose copies are under way.
+  __device__ __forceinline__ void hand_over() {
+    if (copying_ == 0) return;
+    __pipeline_wait_prior(0);
+    for (; copying_ > 0; --copying_) {
+      const int back = cursor_.stage - copying_;
+      release(back < 0 ? back + a_.tile.slab_stages : back);
+    }
+  }
+
+  /// Element by element, for any strides.
+  __device__ __forceinline__ void gather(const Moved* from, int channels) {
+    constexpr int kTogether = 4;
+    char* slab = block_.slab(cursor_.stage);
+    for (int unit = 0; unit < a_.tile.units; ++unit) {
+      char* to = slab + unit * a_.tile.positions_pitch * kUnitBytes;
+      const int first_channel = unit * a_.tile.unit_channels;
+      for (int first = thread_; first < a_.tile.positions; first += kTogether * kStagingThreads) {
+        Moved x[kTogether][kUnitElements];
+#pragma unroll
+        for (int i = 0; i < kTogether; ++i)
+          load_unit(from, first + i * kStagingThreads, first_channel, channels, x[i]);
+#pragma unroll
+        for (int i = 0; i < kTogether; ++i) {
+          const int position = first + i * kStagingThreads;
+          if (position < a_.tile.positions)
+            *reinterpret_cast<uint4*>(to + position * kUnitBytes) = pack_unit(x[i]);
+        }
+      }
+    }
+  }
+
+  /// The elements of one unit, zero outside the input.
+  __device__ __forceinline__ void load_unit(const Moved* from, int position, int first_channel,
+                                            int channels, Moved (&x)[kUnitElements]) {
+    Place place = {kNowhere, 0};
+    if (position < a_.tile.positions) place = block_.places()[position];
+    const bool inside = place.offset != kNowhere;
+    if (a_.tile.unit_columns > 1) {
+      load_columns(from, place, inside, channels, x);
+    } else if (a_.vectors) {
+      load_vectors(from + first_channel + place.offset, inside && first_channel < channels, x);
+    } else {
+      const Moved* source = from + first_channel * a_.stride_c;
+      if constexpr (T::kOperands == Operands::kSplit) {
+        if (first_channel + kUnitElements <= channels)
+          return ptx::load_if(inside, source + place.offset,
+                              a_.stride_c * static_cast<int64_t>(sizeof(Moved)), x);
+      }
+#pragma unroll
+      for (int e = 0; e < kUnitElements; ++e, source += a_.stride_c)
+        x[e] = ptx::load_if(inside && first_channel + e < channels, source + place.offset);
+    }
+  }
+
+  __device__ __forceinline__ void load_vectors(const Moved* source, bool inside,
+                                               Moved (&x)[kUnitElements]) {
+    constexpr int kEach = kUnitBytes / static_cast<int>(sizeof(Moved));
+#pragma unroll
+    for (int i = 0; i < kUnitElements / kEach; ++i) {
+      const uint4 vector = ptx::load_if(inside, reinterpret_cast<const uint4*>(source) + i);
+      memcpy(&x[i * kEach], &vector, sizeof vector);
+    }
+  }
+
+  /// Few channels of several tap columns: element e is of channel e mod unit_channels.
+  __device__ __forceinline__ void load_columns(const Moved* from, const Place& place, bool inside,
+                                               int channels, Moved (&x)[kUnitElements]) {
+    const int mask = a_.tile.unit_channels - 1, shift = __popc(mask);
+#pragma unroll
+    for (int e = 0; e < kUnitElements; ++e) {
+      const int channel = e & mask, step = (e >> shift) * a_.dilation_w;
+      const bool here = inside && channel < channels &&
+                        static_cast<unsigned>(place.column + step) < static_cast<unsigned>(a_.w);
+      x[e] = ptx::load_if(here,
+                          from + (place.offset + step * a_.column_stride) + channel * a_.stride_c);
+    }
+  }
+
+  /// Holds a slab in registers until its largest magnitude is known.
+  template <int kUnits>
+  __device__ __forceinline__ void stage_split(const Moved* from, int channels) {
+    constexpr int kHeld = kMaxHeldUnits / kUnits;
+    float x[kUnits][kHeld][kUnitElements];
+#pragma unroll
+    for (int unit = 0; unit < kUnits; ++unit)
+#pragma unroll
+      for (int i = 0; i < kHeld; ++i)
+        load_unit(from, thread_ + i * kStagingThreads, unit * kUnitElements, channels, x[unit][i]);
+    Magnitudes magnitudes;
+#pragma unroll
+    for (int unit = 0; unit < kUnits; ++unit)
+#pragma unroll
+      for (int i = 0; i < kHeld; ++i)
+#pragma unroll
+        for (int e = 0; e < kUnitElements; ++e) magnitudes.add(x[unit][i][e]);
+    const Scale scale = Scale::of(merge(magnitudes));
+
+    barriers().slabs.wait_empty(cursor_);
+    if (thread_ == 0) barriers().scales[cursor_.stage] = {scale.inverse, scale.fit};
+    char* high = block_.slab(cursor_.stage);
+#pragma unroll
+    for (int unit = 0; unit < kUnits; ++unit) {
+#pragma unroll
+      for (int i = 0; i < kHeld; ++i) {
+        const int position = thread_ + i * kStagingThreads;
+        if (position >= a_.tile.positions) continue;
+        uint4 parts[2];
+        split_unit(x[unit][i], scale.factor, parts[0], parts[1]);
+        char* to = high + (unit * a_.tile.positions_pitch + position) * kUnitBytes;
+        *reinterpret_cast<uint4*>(to) = parts[0];
+        *reinterpret_cast<uint4*>(to + a_.shared.part) = parts[1];
+      }
+    }
+    release(cursor_.stage);
+  }
+
+  /// Over all staging threads. Two sets of results, so that one barrier is enough.
+  __device__ __forceinline__ Magnitudes merge(Magnitudes magnitudes) {
+    magnitudes.merge_warp();
+    Magnitudes(&of_warps)[kStagingThreads / 32] = barriers().magnitudes[turn_];
+    turn_ ^= 1;
+    if (thread_ % 32 == 0) of_warps[thread_ / 32] = magnitudes;
+    sync();
+#pragma unroll
+    for (const Magnitudes& other : of_warps) magnitudes.merge(other);
+    return magnitudes;
+  }
+
+  /// What this thread stored becomes visible to wgmma, which reads by the async proxy.
+  __device__ __forceinline__ void release(int stage) {
+    ::cuda::ptx::fence_proxy_async(::cuda::ptx::space_shared);
+    __syncwarp();
+    if (thread_ % 32 == 0) barriers().slabs.arrive_full(stage);
+  }
+
+  __device__ __forceinline__ void sync() { ptx::named_barrier(kStagingBarrier, kStagingThreads); }
+
+  const Arguments<Element>& a_;
+  Block<T> block_;
+  Cursor cursor_;
+  int thread_;
+  int copying_ = 0;  // slabs before the cursor that are being copied
+  int turn_ = 0;
+};
+
+/// By one thread: the filters of tile after tile, a batch of steps a stage, by bulk copies.
+template <class T>
+__device__ __forceinline__ void stage_filters(const Arguments<typename T::Element>& a,
+                                              Block<T> block) {
+  namespace ptx = ::cuda::ptx;
+  constexpr OperandTraits kTraits = traits(T::kOperands);
+  constexpr int kStepBytes = kTraits.parts * 2 * T::kShape.filters * kUnitBytes;
+  Cursor cursor;
+  for (int32_t number = blockIdx.x; number < a.tiles; number += gridDim.x) {
+    const TilePosition tile = locate(a, number);
+    const char* from =
+        a.filters +
+        (int64_t{tile.group} * a.filter_tiles.divisor + tile.filter_tile) * a.packed.tile_bytes;
+    for (int row_group = 0; row_group < a.tile.row_groups; ++row_group) {
+      const int steps = a.tile.steps[kind_of(a.tile, row_group)].count;
+      for (int chunk = 0; chunk < a.tile.chunks; ++chunk) {
+        for (int step = 0, count; step < steps; step += count) {
+          count = batch_of(kTraits, steps - step);
+          const uint32_t bytes = static_cast<uint32_t>(count) * kStepBytes;
+          barriers().filters.wait_empty(cursor);
+          uint64_t* full = &barriers().filters.full[cursor.stage];
+          ptx::mbarrier_arrive_expect_tx(ptx::sem_release, ptx::scope_cta, ptx::space_shared, full,
+                                         bytes);
+          ptx::cp_async_bulk(ptx::space_cluster, ptx::space_global,
+                             block.filter_stage(cursor.stage), from, bytes, full);
+          from += bytes;
+          cursor.advance(a.tile.filter_stages);
+        }
+      }
+    }
+    if (a.tile.resident) return;
+  }
+}
+
+}  // namespace im2win::cuda::fused

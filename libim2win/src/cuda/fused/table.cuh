@@ -1,0 +1,22 @@
+// Instantiates im2win_fused for one kind of operands. One file an instance, as they take long to
+// compile.
+#pragma once
+
+#include <span>
+
+#include "cuda/fused/kernel.cuh"
+#include "cuda/fused/kernels.hpp"
+#include "cuda/fused/pack.cuh"
+
+namespace im2win::cuda::fused {
+
+template <class Element, Operands kOperands, KernelShape... kShapes>
+const Kernels<Element>& instantiate() {
+  static constexpr CompiledKernel<Element> kCompiled[] = {
+      {kShapes, fused_kernel<Kernel<Element, kOperands, kShapes.filters, kShapes.columns>>}...};
+  static const Kernels<Element> kernels = {kOperands, kCompiled,
+                                           fused_pack_kernel<Element, kOperands>};
+  return kernels;
+}
+
+}  // namespace im2win::cuda::fused

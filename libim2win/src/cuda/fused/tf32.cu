@@ -1,0 +1,11 @@
+#include "cuda/fused/table.cuh"
+
+namespace im2win::cuda::fused {
+
+const Kernels<float>& tf32_kernels() {
+  return instantiate<float, Operands::kTf32, KernelShape{128, 120}, KernelShape{128, 160},
+                     KernelShape{128, 200}, KernelShape{128, 240}, KernelShape{64, 80},
+                     KernelShape{64, 160}, KernelShape{64, 240}>();
+}
+
+}  // namespace im2win::cuda::fused

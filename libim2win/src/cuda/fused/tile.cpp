@@ -1,0 +1,337 @@
+#include "cuda/fused/tile.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <iterator>
+#include <numeric>
+
+#include "checked.hpp"
+#include "cuda/fused/shared.hpp"
+#include "status.hpp"
+
+namespace im2win::cuda::fused {
+namespace {
+
+/// Of counts that fit an int.
+int count_of(int64_t things, int64_t each) { return static_cast<int>(ceil_div(things, each)); }
+
+/// How far tap columns or rows of one plane are apart, and which planes there are, along one axis.
+struct TapColumns {
+  int planes = 0;
+  int origin[kMaxPlanes] = {};
+  int extra = 0;  // positions of a row beyond the tile's columns
+  int count = 0;  // units of a tap row, of one channel unit
+  int step = 1;   // tap columns of a unit
+  int stride = 1, dilation = 1;
+  bool apart = false;
+
+  /// The plane and the shift within its rows of tap column `s`.
+  std::pair<int, int> locate(int s) const {
+    const int x = s * dilation;
+    if (apart) return {s / step, 0};
+    const int phase = x % stride;
+    const int plane = static_cast<int>(std::find(origin, origin + planes, phase) - origin);
+    return {plane, x / stride};
+  }
+};
+
+/// Tap columns that are congruent modulo the stride share a plane; or, `apart`, each has its own,
+/// which takes more room but no halo. False where that makes too many planes.
+bool arrange_columns(const Problem& problem, int unit_columns, bool apart, TapColumns& columns) {
+  columns.step = unit_columns;
+  columns.stride = static_cast<int>(problem.stride_w);
+  columns.dilation = static_cast<int>(problem.dilation_w);
+  columns.apart = apart;
+  const int s_count = static_cast<int>(problem.s);
+  columns.count = count_of(s_count, unit_columns);
+  for (int s = 0; s < s_count; s += unit_columns) {
+    const int x = s * columns.dilation;
+    const int origin = apart ? x : x % columns.stride;
+    int* end = columns.origin + columns.planes;
+    if (apart || std::find(columns.origin, end, origin) == end) {
+      if (columns.planes == kMaxPlanes) return false;
+      columns.origin[columns.planes++] = origin;
+    }
+    if (!apart) columns.extra = std::max(columns.extra, x / columns.stride);
+  }
+  return true;
+}
+
+/// Tap rows by slabs. Rows that are congruent modulo the stride go together, and share planes; or
+/// each row is a slab's, which needs no halo.
+struct TapRows {
+  int groups, rows, step, full;
+  int shift;  // between neighbouring rows of a group, in plane rows
+
+  TapRows(const Problem& problem, bool apart) {
+    const int r = static_cast<int>(problem.r);
+    const int stride = static_cast<int>(problem.stride_h);
+    const int dilation = static_cast<int>(problem.dilation_h);
+    step = apart ? 1 : stride / std::gcd(stride, dilation);
+    groups = apart ? r : std::min(step, r);
+    rows = apart ? 1 : count_of(r, step);
+    full = apart ? r : r - (rows - 1) * groups;
+    shift = step * dilation / stride;
+  }
+  int extra() const { return (rows - 1) * shift; }
+};
+
+/// What remains once the kernel, the packing of units and the planes are given.
+class Search {
+ public:
+  Search(const Problem& problem, Operands operands, int multiprocessors, TileChoice& best)
+      : problem_(problem),
+        operands_(operands),
+        traits_(traits(operands)),
+        multiprocessors_(multiprocessors),
+        best_(best) {
+    const int c = static_cast<int>(std::min<int64_t>(problem.c_per_group(), traits_.unit_elements));
+    unit_channels_ = problem.s > 1 ? static_cast<int>(std::bit_ceil(static_cast<unsigned>(c)))
+                                   : traits_.unit_elements;
+    unit_columns_ = traits_.unit_elements / unit_channels_;
+    copies_ = operands != Operands::kSplit && unit_columns_ == 1 && problem.input.stride[1] == 1 &&
+              problem.c_per_group() % unit_channels_ == 0;
+  }
+
+  void try_kernel(int index, const KernelShape& shape) {
+    kernel_ = index;
+    shape_ = shape;
+    const int64_t channel_units = ceil_div(problem_.c_per_group(), int64_t{unit_channels_});
+    const int most = operands_ == Operands::kSplit ? 2 : 8;
+    for (int units = 1; units <= most; units *= 2) {
+      if (units > 1 && units / 2 >= channel_units) break;
+      for (const bool rows_apart : {false, true}) {
+        for (const bool columns_apart : {false, true}) {
+          TapColumns columns;
+          if (!arrange_columns(problem_, unit_columns_, columns_apart, columns)) continue;
+          const TapRows rows(problem_, rows_apart);
+          if (rows_apart && rows.groups == 1) continue;
+          try_slab(static_cast<int>(ceil_div(channel_units, int64_t{units})), units, rows, columns);
+        }
+      }
+    }
+  }
+
+ private:
+  void try_slab(int chunks, int units, const TapRows& rows, const TapColumns& columns) {
+    tile_ = {};
+    tile_.unit_channels = unit_channels_;
+    tile_.unit_columns = unit_columns_;
+    tile_.units = units;
+    tile_.chunks = chunks;
+    tile_.row_groups = rows.groups;
+    tile_.group_rows = rows.rows;
+    tile_.row_step = rows.step;
+    tile_.full_groups = rows.full;
+    tile_.planes = columns.planes;
+    std::copy(std::begin(columns.origin), std::end(columns.origin), tile_.origin);
+    for (int kind = 0; kind < 2; ++kind)
+      tile_.steps[kind].count = count_of((rows.rows - kind) * columns.count * units, 2);
+    if (tile_.steps[0].count > kMaxSteps) return;
+
+    const int q = static_cast<int>(problem_.q);
+    for (int parts = 1; parts <= 8; ++parts) {
+      const int width = count_of(q, parts);
+      try_columns(width, width + columns.extra, false, rows, columns);
+      if (width <= 8) break;
+    }
+    try_columns(8, 8 + columns.extra, true, rows, columns);
+  }
+
+  void try_columns(int width, int pitch, bool strip, const TapRows& rows,
+                   const TapColumns& columns) {
+    const int capacity = shape_.block_columns();
+    const int lines = strip ? capacity / 8 : (capacity + pitch - width) / pitch;
+    const int p = static_cast<int>(problem_.p);
+    for (int images = 1; images <= std::min<int64_t>(lines, problem_.n); ++images) {
+      if (images > 1 && lines / images < p && images * p > 4 * lines) break;
+      if (images * std::abs(problem_.input.stride[0]) >= kMaxSpan) break;
+      const int most = std::min(lines / images, p);
+      tile_.rows = count_of(p, count_of(p, most));
+      tile_.images = images;
+      tile_.columns = std::min(width, static_cast<int>(problem_.q));
+      tile_.pitch = pitch;
+      tile_.group_stride = strip ? pitch : 8;
+      tile_.column_pitch = strip ? 8 : pitch;
+      tile_.warpgroup_step = shape_.filters == 128 ? 0
+                             : strip               ? shape_.columns / 8 * pitch
+                                                   : shape_.columns;
+      try_rows(rows, columns);
+    }
+  }
+
+  void try_rows(const TapRows& rows, const TapColumns& columns) {
+    tile_.plane_rows = tile_.rows + rows.extra();
+    const int64_t positions = int64_t{tile_.planes} * tile_.plane_rows * tile_.images * tile_.pitch;
+    if (positions >
+        (operands_ == Operands::kSplit ? kMaxHeldUnits * kStagingThreads / tile_.units : 16384))
+      return;
+    tile_.positions = static_cast<int>(positions);
+    tile_.positions_pitch = tile_.positions | 1;
+    if (!fit_stages()) return;
+    if (tiles() >= double(kMaxTiles) || !has_near_outputs(problem_.output) ||
+        (problem_.has_residual && !has_near_outputs(problem_.residual)))
+      return;
+    const double cost = this->cost();
+    if (best_.kernel >= 0 && cost >= best_.cost) return;
+    best_.kernel = kernel_;
+    best_.tile = tile_;
+    best_.tile.lead = lead();
+    best_.cost = cost;
+    best_columns_ = columns;
+    best_rows_shift_ = rows.shift;
+  }
+
+  /// Whether the offsets of a tile's outputs from its first fit 32 bits.
+  bool has_near_outputs(const Tensor& tensor) const {
+    const double reach = double(std::abs(tensor.stride[0])) * tile_.images +
+                         double(std::abs(tensor.stride[2])) * tile_.rows +
+                         double(std::abs(tensor.stride[3])) * tile_.columns;
+    return reach < double(kMaxSpan);
+  }
+
+  double tiles() const {
+    return double(ceil_div(problem_.k_per_group(), int64_t{shape_.filters})) *
+           double(problem_.groups) * double(ceil_div(problem_.n, int64_t{tile_.images})) *
+           double(ceil_div(problem_.p, int64_t{tile_.rows})) *
+           double(ceil_div(problem_.q, int64_t{tile_.columns}));
+  }
+
+  /// Stages of filters that a tile takes.
+  int64_t batches() const {
+    int64_t batches = 0;
+    for (int kind = 0; kind < 2; ++kind) {
+      const int groups = kind == 0 ? tile_.full_groups : tile_.row_groups - tile_.full_groups;
+      const int steps = tile_.steps[kind].count;
+      batches += int64_t{groups} * (steps / traits_.batch + steps % traits_.batch);
+    }
+    return batches * tile_.chunks;
+  }
+
+  /// As many stages as shared memory holds, up to what hides latency.
+  bool fit_stages() {
+    const int last_group = shape_.columns / 8 - 1;
+    const int64_t reach = tile_.warpgroup_step + int64_t{last_group} * tile_.group_stride;
+    if (reach * kUnitBytes > kPatchBytes) return false;  // see SharedLayout
+    const bool one_filter_tile = problem_.groups == 1 && problem_.k <= shape_.filters;
+    for (tile_.slab_stages = 3; tile_.slab_stages >= 2; --tile_.slab_stages) {
+      tile_.resident = one_filter_tile && batches() <= kMaxFilterStages;
+      tile_.filter_stages = tile_.resident ? static_cast<int>(batches()) : kMaxFilterStages;
+      if (fits()) return true;
+      tile_.resident = 0;
+      for (tile_.filter_stages = 8; tile_.filter_stages > tile_.slab_stages; --tile_.filter_stages)
+        if (fits()) return true;
+    }
+    return false;
+  }
+
+  /// Half a tile, as far as what the first warpgroup uses need not be handed back by the second;
+  /// always less than a tile, so that a block with one tile gets that far.
+  int lead() const {
+    const int64_t slabs = tile_.slabs();
+    const int64_t ahead_in_slabs =
+        (tile_.slab_stages - 1) * std::max<int64_t>(batches() / slabs, 1);
+    const int64_t ahead_in_filters = tile_.resident ? batches() : tile_.filter_stages - 1;
+    return static_cast<int>(std::min({batches() / 2, ahead_in_slabs, ahead_in_filters}));
+  }
+
+  bool fits() const { return shared_layout(tile_, shape_, operands_).total <= kMaxSharedBytes; }
+
+  /// Cycles of the multiprocessor that has most to do, from what an H200 measured.
+  double cost() const {
+    const double products = operands_ == Operands::kSplit ? 3 : 1;
+    const double steps = static_cast<double>(tile_.total_steps());
+    const double hand_overs = (products > 1 ? 150.0 : 40.0) * static_cast<double>(batches());
+    const double multiply = steps * shape_.columns * products + hand_overs + 100.0 * tile_.slabs();
+
+    const double filter_bytes = steps * 2 * traits_.parts * shape_.filters * kUnitBytes;
+    const double filters = tile_.resident ? 0 : filter_bytes / 28;
+
+    const double elements = double(tile_.positions) * tile_.units * traits_.unit_elements;
+    const double slab = copies_                         ? 300 + 0.04 * elements
+                        : operands_ == Operands::kSplit ? 1000 + 0.2 * elements
+                                                        : 900 + 0.25 * elements;
+    const double finish = 600 + 6.0 * shape_.columns;
+    const double tile = std::max({multiply, filters, slab * tile_.slabs()}) + finish;
+    return std::max(1.0, std::ceil(tiles() / multiprocessors_)) * tile + slab;
+  }
+
+  const Problem& problem_;
+  Operands operands_;
+  OperandTraits traits_;
+  int multiprocessors_;
+  TileChoice& best_;
+  int unit_channels_, unit_columns_;
+  bool copies_;
+  int kernel_ = -1;
+  KernelShape shape_ = {};
+  Tile tile_ = {};
+
+ public:
+  TapColumns best_columns_;
+  int best_rows_shift_ = 0;
+};
+
+struct PlacedUnit {
+  int offset;  // in shared memory, in units
+  FilterUnit filter;
+};
+
+/// All units of a slab with `rows` tap rows, in pairs. In the order of their offsets, so that a
+/// step's second unit never lies before its first.
+void pair_units(const TileChoice& choice, const TapColumns& columns, int row_shift, int rows,
+                Steps& steps, FilterUnit (&order)[kMaxSteps][2]) {
+  const Tile& tile = choice.tile;
+  PlacedUnit placed[2 * kMaxSteps + 1];
+  int count = 0;
+  for (int unit = 0; unit < tile.units; ++unit) {
+    for (int row = 0; row < rows; ++row) {
+      for (int i = 0; i < columns.count; ++i) {
+        const int s = i * columns.step;
+        const auto [plane, shift] = columns.locate(s);
+        const int line = plane * tile.plane_rows + row * row_shift;
+        placed[count++] = {
+            unit * tile.positions_pitch + line * tile.images * tile.pitch + shift,
+            {static_cast<int16_t>(row), static_cast<int16_t>(s), static_cast<int16_t>(unit)}};
+      }
+    }
+  }
+  std::stable_sort(placed, placed + count,
+                   [](const PlacedUnit& a, const PlacedUnit& b) { return a.offset < b.offset; });
+  if (count % 2 != 0) placed[count] = {placed[count - 1].offset, {-1, 0, 0}};
+  for (int i = 0; i < steps.count; ++i) {
+    const PlacedUnit& first = placed[2 * i];
+    const PlacedUnit& second = placed[2 * i + 1];
+    steps.step[i] = {static_cast<uint16_t>(first.offset),
+                     static_cast<uint16_t>(second.offset - first.offset)};
+    order[i][0] = first.filter;
+    order[i][1] = second.filter;
+  }
+}
+
+}  // namespace
+
+bool choose_tile(const Problem& problem, Operands operands, const KernelShape* shapes, int count,
+                 int multiprocessors, TileChoice& choice) {
+  choice.kernel = -1;
+  Search search(problem, operands, multiprocessors, choice);
+  for (int i = 0; i < count; ++i) search.try_kernel(i, shapes[i]);
+  if (choice.kernel < 0) return false;
+  for (int kind = 0; kind < 2; ++kind)
+    pair_units(choice, search.best_columns_, search.best_rows_shift_, choice.tile.group_rows - kind,
+               choice.tile.steps[kind], choice.order.unit[kind]);
+  return true;
+}
+
+std::string describe(const Tile& tile) {
+  return text(tile.images, " images x ", tile.rows, " x ", tile.columns, ", pitch ", tile.pitch,
+              tile.column_pitch == tile.pitch ? "" : " in strips", ", ", tile.planes, " x ",
+              tile.plane_rows, " plane rows, ", tile.positions, " positions x ", tile.units,
+              " units of ", tile.unit_channels, " x ", tile.unit_columns, ", ", tile.row_groups,
+              " row groups x ", tile.chunks, " chunks, ", tile.steps[0].count, " steps, ",
+              tile.slab_stages, " slabs, ", tile.filter_stages, " filter stages",
+              tile.resident ? " (resident)" : "");
+}
+
+}  // namespace im2win::cuda::fused

@@ -1,0 +1,155 @@
+// How im2win_fused cuts a problem into tiles. Host-only arithmetic and plain data.
+//
+// A block computes a tile of outputs: some filters of one group by columns x rows x images of
+// pixels. In shared memory it keeps the windows of those pixels, not one by one but overlapping, as
+// in the im2win tensor: the inputs under them are staged once, and filter taps are shifts.
+//
+// A *unit* is 16 bytes of operands along the products' K direction: 8 16-bit or 4 32-bit ones, of
+// as many channels (or, where there are few channels, of fewer channels and several tap columns).
+// A *position* is a place of a staged input. Positions form *planes*, in the order row, image,
+// column: neighbours in a plane are as far apart in the input as neighbouring outputs. A plane holds
+// rows and columns that are congruent modulo the stride, so each tap of a stride-2 filter is a shift
+// of one plane. Units of all positions together are a *slab*, one stage of the pipeline: some tap
+// rows by some channels. The order in shared memory is [part][unit][position], 16 bytes each, which
+// are wgmma's core matrices (8 positions by 16 bytes) without swizzle, K-major.
+//
+// A *step* is the K of one product instruction: two units of any taps.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "problem.hpp"
+
+namespace im2win::cuda::fused {
+
+/// What products are formed of.
+enum class Operands {
+  kHalf,      // float16
+  kBFloat16,  // bfloat16
+  kTf32,      // float32 rounded to TF32
+  kSplit,     // float32 as two float16: high + low / 2^11, scaled by a power of two
+};
+
+struct OperandTraits {
+  int unit_elements;  // operands in 16 bytes
+  int parts;          // operands an element is split in
+  int batch;          // steps between two hand-overs of the accumulators
+};
+
+constexpr OperandTraits traits(Operands operands) {
+  switch (operands) {
+    case Operands::kTf32: return {4, 1, 4};
+    // The tensor cores truncate as they accumulate: after 48 products (3 steps) a sum goes to
+    // float32 registers, which keeps its error below that of a float32 dot product.
+    case Operands::kSplit: return {8, 2, 3};
+    default: return {8, 1, 4};
+  }
+}
+
+/// Of an image, or a tile's images, in elements of the input: their offsets fit 32 bits.
+constexpr int64_t kMaxSpan = int64_t{1} << 30;
+
+/// Tiles are counted in 32 bits, in steps of a grid.
+constexpr int64_t kMaxTiles = int64_t{1} << 30;
+
+constexpr int kUnitBytes = 16;
+/// The steps that a stage of filters holds, of so many that remain of a slab: a batch, or one.
+constexpr int batch_of(OperandTraits traits, int steps) {
+  return steps >= traits.batch ? traits.batch : 1;
+}
+
+constexpr int kMaxSteps = 128;
+constexpr int kMaxPlanes = 16;
+constexpr int kMaxSlabStages = 4;
+constexpr int kMaxFilterStages = 16;
+
+/// The threads of a block: a warpgroup that brings operands (its last warp filters, the others
+/// windows), and two that multiply.
+constexpr int kStagingThreads = 96;
+constexpr int kThreads = 384;
+
+/// What a compiled kernel computes at a time.
+struct KernelShape {
+  int filters;  // of a block: 128, 64 a multiplying warpgroup; or 64, the columns halved instead
+  int columns;  // output positions of a warpgroup
+
+  constexpr int block_columns() const { return filters == 128 ? columns : 2 * columns; }
+};
+
+/// Two units of a slab, in 16 bytes: the first's offset, and how far on the second is. In this
+/// form they are added to the low half of a wgmma descriptor.
+struct Step {
+  uint16_t offset;
+  uint16_t second;
+};
+
+/// The steps of a slab with some tap rows.
+struct Steps {
+  int32_t count;
+  Step step[kMaxSteps];
+};
+
+/// The elements of a filter that a unit multiplies; row -1: none, zeros.
+struct FilterUnit {
+  int16_t row;     // tap row, counted among those of the slab
+  int16_t column;  // first tap column
+  int16_t unit;    // channel unit of the slab
+};
+
+struct Tile {
+  int32_t images, rows, columns;  // of outputs
+  int32_t pitch;                  // positions of a row of an image
+  int32_t plane_rows;             // positions of a plane's column
+  int32_t planes;
+  int32_t origin[kMaxPlanes];  // the input column of a plane's first position in the tile's
+  int32_t positions;           // of all planes
+  int32_t positions_pitch;     // of a unit, at least `positions`, odd: units differ in banks
+  // wgmma's columns: column c is at position c / 8 * group_stride + c % 8, and belongs to row
+  // c / column_pitch of the tile. Either rows follow each other with their halo, which yields
+  // columns that are no outputs (8, pitch), or the tile is 8 wide (pitch, 8).
+  int32_t group_stride, column_pitch;
+  int32_t warpgroup_step;  // positions from the first warpgroup's columns to the second's
+
+  int32_t unit_channels, unit_columns;  // their product is a unit's elements
+  int32_t units;                        // channel units of a slab
+  int32_t chunks;                       // slabs of all channels
+
+  // Tap rows by slabs: row m of group j is first_row(j) + m * row_step.
+  int32_t row_groups, group_rows, row_step;
+  int32_t full_groups;  // those first have group_rows rows, those after them one less
+  Steps steps[2];       // of a full group, of the others
+
+  int32_t slab_stages, filter_stages;
+  int32_t lead;      // batches that the first warpgroup is ahead of the second
+  int32_t resident;  // whether all filters stay in shared memory
+
+  constexpr int32_t slabs() const { return row_groups * chunks; }
+  /// Steps of all slabs.
+  constexpr int64_t total_steps() const {
+    return int64_t{chunks} * (int64_t{full_groups} * steps[0].count +
+                              int64_t{row_groups - full_groups} * steps[1].count);
+  }
+};
+
+/// Which elements of the filter each step's two units multiply, of the two kinds of row groups.
+struct FilterOrder {
+  FilterUnit unit[2][kMaxSteps][2];
+};
+
+struct TileChoice {
+  int kernel;  // index of the shape
+  Tile tile;
+  FilterOrder order;
+  double cost;  // in cycles, an estimate
+};
+
+/// The cheapest tile of any of the `count` shapes on a device of so many multiprocessors. False if
+/// none can take the problem.
+bool choose_tile(const Problem& problem, Operands operands, const KernelShape* shapes, int count,
+                 int multiprocessors, TileChoice& choice);
+
+/// Such as "128 filters x 2 images x 7 x 7, ...": for people.
+std::string describe(const Tile& tile);
+
+}  // namespace im2win::cuda::fused

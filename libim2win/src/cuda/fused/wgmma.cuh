@@ -1,0 +1,98 @@
+// The products of im2win_fused on compute capability 9.0: wgmma, both operands in shared memory.
+//
+// The operands are core matrices, 8 rows (filters, or positions) by 16 bytes of K, without swizzle
+// (PTX ISA, "Asynchronous warpgroup-level matrix instructions"): the descriptor holds the start, the
+// distance of a step's two units (leading dimension) and that of neighbouring core matrices along
+// the rows (stride), in units of 16 bytes at bits 0, 16 and 32. A start may be any multiple of 16
+// bytes, so the shift of a tap is an addition.
+#pragma once
+
+#include <cstdint>
+
+#include "cuda/fused/tile.hpp"
+
+namespace im2win::cuda::fused {
+
+/// `leading` and `stride` in units.
+__device__ __forceinline__ uint64_t descriptor(uint32_t address, uint32_t leading,
+                                               uint32_t stride) {
+  return uint64_t{stride} << 32 | (leading << 16 | address / kUnitBytes);
+}
+
+/// d = a * b, or with `accumulate` d += a * b: a is 64 filters, b kColumns positions, by the K of a
+/// step. A thread holds the sums of filters lane / 4 + {0, 8} of its warp's 16, and of columns
+/// lane % 4 * 2 + {0, 1} of each 8, as d[4 * eight + 2 * filter + column].
+template <Operands kOperands, int kColumns>
+struct Wgmma;
+
+// Registers are named one by one, in tens: kColumns is a multiple of 40.
+#define IM2WIN_NAMES(tens)                                                                      \
+  "%" #tens "0,%" #tens "1,%" #tens "2,%" #tens "3,%" #tens "4,%" #tens "5,%" #tens "6,%" #tens \
+  "7,%" #tens "8,%" #tens "9"
+#define IM2WIN_REGISTERS(tens)                                                                \
+  "+f"(d[10 * tens]), "+f"(d[10 * tens + 1]), "+f"(d[10 * tens + 2]), "+f"(d[10 * tens + 3]), \
+      "+f"(d[10 * tens + 4]), "+f"(d[10 * tens + 5]), "+f"(d[10 * tens + 6]),                 \
+      "+f"(d[10 * tens + 7]), "+f"(d[10 * tens + 8]), "+f"(d[10 * tens + 9])
+
+#define IM2WIN_NAMES_40 IM2WIN_NAMES() "," IM2WIN_NAMES(1) "," IM2WIN_NAMES(2) "," IM2WIN_NAMES(3)
+#define IM2WIN_NAMES_60 IM2WIN_NAMES_40 "," IM2WIN_NAMES(4) "," IM2WIN_NAMES(5)
+#define IM2WIN_NAMES_80 IM2WIN_NAMES_60 "," IM2WIN_NAMES(6) "," IM2WIN_NAMES(7)
+#define IM2WIN_NAMES_100 IM2WIN_NAMES_80 "," IM2WIN_NAMES(8) "," IM2WIN_NAMES(9)
+#define IM2WIN_NAMES_120 IM2WIN_NAMES_100 "," IM2WIN_NAMES(10) "," IM2WIN_NAMES(11)
+#define IM2WIN_REGISTERS_40 \
+  IM2WIN_REGISTERS(0), IM2WIN_REGISTERS(1), IM2WIN_REGISTERS(2), IM2WIN_REGISTERS(3)
+#define IM2WIN_REGISTERS_60 IM2WIN_REGISTERS_40, IM2WIN_REGISTERS(4), IM2WIN_REGISTERS(5)
+#define IM2WIN_REGISTERS_80 IM2WIN_REGISTERS_60, IM2WIN_REGISTERS(6), IM2WIN_REGISTERS(7)
+#define IM2WIN_REGISTERS_100 IM2WIN_REGISTERS_80, IM2WIN_REGISTERS(8), IM2WIN_REGISTERS(9)
+#define IM2WIN_REGISTERS_120 IM2WIN_REGISTERS_100, IM2WIN_REGISTERS(10), IM2WIN_REGISTERS(11)
+
+#define IM2WIN_WGMMA(operands, columns, instruction, names, a_name, b_name, accumulate_name, tail, \
+                     ...)                                                                          \
+  template <>                                                                                      \
+  struct Wgmma<operands, columns> {                                                                \
+    __device__ __forceinline__ static void multiply(float (&d)[columns / 2], uint64_t a,           \
+                                                    uint64_t b, bool accumulate) {                 \
+      asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, " accumulate_name                             \
+                   ", 0;\n"                                                                        \
+                   "wgmma.mma_async.sync.aligned." instruction " {" names "}, " a_name ", " b_name \
+                   ", p, " tail ";\n}\n"                                                           \
+                   : __VA_ARGS__                                                                   \
+                   : "l"(a), "l"(b), "r"(static_cast<int>(accumulate)));                           \
+    }                                                                                              \
+  };
+
+// The last operands: the signs of a and b, and for 16-bit types that neither is transposed.
+#define IM2WIN_WGMMA_COLUMNS(columns, sums, a, b, accumulate)                                     \
+  IM2WIN_WGMMA(Operands::kHalf, columns, "m64n" #columns "k16.f32.f16.f16", IM2WIN_NAMES_##sums,  \
+               a, b, accumulate, "1, 1, 0, 0", IM2WIN_REGISTERS_##sums)                           \
+  IM2WIN_WGMMA(Operands::kBFloat16, columns, "m64n" #columns "k16.f32.bf16.bf16",                 \
+               IM2WIN_NAMES_##sums, a, b, accumulate, "1, 1, 0, 0", IM2WIN_REGISTERS_##sums)      \
+  IM2WIN_WGMMA(Operands::kTf32, columns, "m64n" #columns "k8.f32.tf32.tf32", IM2WIN_NAMES_##sums, \
+               a, b, accumulate, "1, 1", IM2WIN_REGISTERS_##sums)
+
+IM2WIN_WGMMA_COLUMNS(80, 40, "%40", "%41", "%42")
+IM2WIN_WGMMA_COLUMNS(120, 60, "%60", "%61", "%62")
+IM2WIN_WGMMA_COLUMNS(160, 80, "%80", "%81", "%82")
+IM2WIN_WGMMA_COLUMNS(200, 100, "%100", "%101", "%102")
+IM2WIN_WGMMA_COLUMNS(240, 120, "%120", "%121", "%122")
+
+#undef IM2WIN_WGMMA_COLUMNS
+#undef IM2WIN_WGMMA
+#undef IM2WIN_REGISTERS_120
+#undef IM2WIN_REGISTERS_100
+#undef IM2WIN_REGISTERS_80
+#undef IM2WIN_REGISTERS_60
+#undef IM2WIN_REGISTERS_40
+#undef IM2WIN_REGISTERS
+#undef IM2WIN_NAMES_120
+#undef IM2WIN_NAMES_100
+#undef IM2WIN_NAMES_80
+#undef IM2WIN_NAMES_60
+#undef IM2WIN_NAMES_40
+#undef IM2WIN_NAMES
+
+/// float32 as two float16: each product is one of these.
+template <int kColumns>
+struct Wgmma<Operands::kSplit, kColumns> : Wgmma<Operands::kHalf, kColumns> {};
+
+}  // namespace im2win::cuda::fused

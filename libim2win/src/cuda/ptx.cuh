@@ -1,0 +1,133 @@
+// The PTX instructions of compute capability 9.0 that CCCL's cuda::ptx lacks.
+#pragma once
+
+#include <cstdint>
+
+namespace im2win::cuda::ptx {
+
+/// Orders a warpgroup's register writes before its wgmma instructions (PTX ISA, wgmma.fence).
+__device__ __forceinline__ void wgmma_fence() {
+  asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+}
+
+__device__ __forceinline__ void wgmma_commit() {
+  asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+}
+
+/// Until at most kPending groups of wgmma instructions are under way.
+template <int kPending>
+__device__ __forceinline__ void wgmma_wait() {
+  asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kPending) : "memory");
+}
+
+/// The compiler must not move reads of accumulators before the wait for them: after it they count
+/// as written.
+template <int kCount>
+__device__ __forceinline__ void accumulators_written(float (&d)[kCount]) {
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) asm volatile("" : "+f"(d[i])::"memory");
+}
+
+template <int kRegisters>
+__device__ __forceinline__ void give_up_registers() {
+  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kRegisters));
+}
+
+template <int kRegisters>
+__device__ __forceinline__ void take_registers() {
+  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));
+}
+
+/// A barrier among `threads` threads of the block. 0 is __syncthreads'.
+__device__ __forceinline__ void named_barrier(int id, int threads) {
+  asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
+}
+
+__device__ __forceinline__ void named_barrier_arrive(int id, int threads) {
+  asm volatile("bar.arrive %0, %1;" ::"r"(id), "r"(threads) : "memory");
+}
+
+/// *p through the read-only path, or zero. As one predicated instruction: a branch for each of many
+/// loads would make them wait for one another.
+__device__ __forceinline__ float load_if(bool condition, const float* p) {
+  float x;
+  asm("{\n.reg .pred c;\nsetp.ne.b32 c, %1, 0;\nmov.b32 %0, 0;\n@c ld.global.nc.b32 %0, [%2];\n}\n"
+      : "=f"(x)
+      : "r"(static_cast<int>(condition)), "l"(p));
+  return x;
+}
+
+/// Eight of them, `stride` bytes apart.
+__device__ __forceinline__ void load_if(bool condition, const float* p, int64_t stride,
+                                        float (&x)[8]) {
+  asm("{\n.reg .pred c;\n.reg .b64 p;\nsetp.ne.b32 c, %8, 0;\nmov.b64 p, %9;\n"
+      "mov.b32 %0, 0;\nmov.b32 %1, 0;\nmov.b32 %2, 0;\nmov.b32 %3, 0;\n"
+      "mov.b32 %4, 0;\nmov.b32 %5, 0;\nmov.b32 %6, 0;\nmov.b32 %7, 0;\n"
+      "@c ld.global.nc.b32 %0, [p];\nadd.s64 p, p, %10;\n@c ld.global.nc.b32 %1, [p];\n"
+      "add.s64 p, p, %10;\n@c ld.global.nc.b32 %2, [p];\nadd.s64 p, p, %10;\n"
+      "@c ld.global.nc.b32 %3, [p];\nadd.s64 p, p, %10;\n@c ld.global.nc.b32 %4, [p];\n"
+      "add.s64 p, p, %10;\n@c ld.global.nc.b32 %5, [p];\nadd.s64 p, p, %10;\n"
+      "@c ld.global.nc.b32 %6, [p];\nadd.s64 p, p, %10;\n@c ld.global.nc.b32 %7, [p];\n}\n"
+      : "=&f"(x[0]), "=&f"(x[1]), "=&f"(x[2]), "=&f"(x[3]), "=&f"(x[4]), "=&f"(x[5]), "=&f"(x[6]),
+        "=&f"(x[7])
+      : "r"(static_cast<int>(condition)), "l"(p), "l"(stride));
+}
+
+__device__ __forceinline__ uint16_t load_if(bool condition, const uint16_t* p) {
+  uint16_t x;
+  asm("{\n.reg .pred c;\nsetp.ne.b32 c, %1, 0;\nmov.b16 %0, 0;\n@c ld.global.nc.b16 %0, [%2];\n}\n"
+      : "=h"(x)
+      : "r"(static_cast<int>(condition)), "l"(p));
+  return x;
+}
+
+__device__ __forceinline__ uint4 load_if(bool condition, const uint4* p) {
+  uint4 x;
+  asm("{\n.reg .pred c;\nsetp.ne.b32 c, %4, 0;\nmov.b32 %0, 0;\nmov.b32 %1, 0;\nmov.b32 %2, 0;\n"
+      "mov.b32 %3, 0;\n@c ld.global.nc.v4.b32 {%0, %1, %2, %3}, [%5];\n}\n"
+      : "=r"(x.x), "=r"(x.y), "=r"(x.z), "=r"(x.w)
+      : "r"(static_cast<int>(condition)), "l"(p));
+  return x;
+}
+
+/// Two 8 x 8 matrices of 16-bit elements, in the layout of products' sums, transposed: lane i gives
+/// the place of row i mod 8 of matrix i / 8 mod 2 (PTX ISA, stmatrix).
+__device__ __forceinline__ void store_transposed(void* row, uint32_t matrix0, uint32_t matrix1) {
+  asm volatile("stmatrix.sync.aligned.m8n8.x2.trans.shared.b16 [%0], {%1, %2};" ::"r"(
+                   static_cast<uint32_t>(__cvta_generic_to_shared(row))),
+               "r"(matrix0), "r"(matrix1)
+               : "memory");
+}
+
+/// To the nearest of 10 bits of mantissa, ties away from zero.
+__device__ __forceinline__ uint32_t round_to_tf32(float x) {
+  uint32_t bits;
+  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(x));
+  return bits;
+}
+
+/// The larger, or NaN if either is.
+__device__ __forceinline__ float max_or_nan(float x, float y) {
+  float z;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(z) : "f"(x), "f"(y));
+  return z;
+}
+
+/// threadIdx.x, read here and not kept in a register from somewhere above.
+__device__ __forceinline__ int thread_in_block() {
+  int thread;
+  asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
+  return thread;
+}
+
+/// The same number, of which the compiler knows nothing: what is computed from it is computed here.
+__device__ __forceinline__ int32_t fresh(int32_t x) {
+  asm volatile("" : "+r"(x));
+  return x;
+}
+
+__device__ __forceinline__ uint32_t shared_address(const void* p) {
+  return static_cast<uint32_t>(__cvta_generic_to_shared(p));
+}
+
+}  // namespace im2win::cuda::ptx

@@ -1,0 +1,246 @@
+// The tiles of im2win_fused, executed on the host: for random problems it stages slabs as the kernel
+// does, multiplies them step by step with the filter elements that the order names, and compares
+// with the definition of convolution, in integers. It also prints the tiles of the paper's layers.
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <iterator>
+#include <random>
+#include <vector>
+
+#include "cuda/fused/shared.hpp"
+#include "cuda/fused/tile.hpp"
+
+namespace {
+
+using namespace im2win;
+using namespace im2win::cuda::fused;
+
+constexpr int kMultiprocessors = 132;
+constexpr KernelShape kShapes[] = {{128, 80}, {128, 160}, {64, 80}, {64, 160}, {64, 240}};
+constexpr int kShapeCount = static_cast<int>(std::size(kShapes));
+
+/// Dense NHWC or NCHW tensors.
+Problem make_problem(const int64_t (&input)[4], int64_t k, int64_t r, int64_t s, bool nhwc) {
+  Problem problem{};
+  problem.dtype = IM2WIN_FLOAT16;
+  problem.n = input[0];
+  problem.c = input[1];
+  problem.h = input[2];
+  problem.w = input[3];
+  problem.k = k;
+  problem.r = r;
+  problem.s = s;
+  problem.stride_h = problem.stride_w = problem.dilation_h = problem.dilation_w = 1;
+  problem.groups = 1;
+  const int64_t pixels = input[2] * input[3];
+  problem.input = {{input[0], input[1], input[2], input[3]},
+                   {input[1] * pixels, nhwc ? 1 : pixels, nhwc ? input[3] * input[1] : input[3],
+                    nhwc ? input[1] : 1}};
+  return problem;
+}
+
+void set_outputs(Problem& problem) {
+  const auto outputs = [](int64_t size, int64_t padding, int64_t taps, int64_t dilation,
+                          int64_t stride) {
+    return (size + padding - dilation * (taps - 1) - 1) / stride + 1;
+  };
+  problem.p = outputs(problem.h, problem.padding_top + problem.padding_bottom, problem.r,
+                      problem.dilation_h, problem.stride_h);
+  problem.q = outputs(problem.w, problem.padding_left + problem.padding_right, problem.s,
+                      problem.dilation_w, problem.stride_w);
+}
+
+/// Some value of the input at [n, c, y, x], 0 outside.
+int64_t input_at(const Problem& problem, int64_t n, int64_t c, int64_t y, int64_t x) {
+  if (n >= problem.n || c >= problem.c || y < 0 || y >= problem.h || x < 0 || x >= problem.w)
+    return 0;
+  return (n * 7919 + c * 104729 + y * 1299709 + x * 15485863) % 1009 - 504;
+}
+
+int64_t filter_at(int64_t c, int64_t r, int64_t s) {
+  return (c * 31337 + r * 271 + s * 8191) % 101 - 50;
+}
+
+int64_t expected(const Problem& problem, int64_t n, int64_t p, int64_t q) {
+  int64_t sum = 0;
+  for (int64_t c = 0; c < problem.c; ++c)
+    for (int64_t r = 0; r < problem.r; ++r)
+      for (int64_t s = 0; s < problem.s; ++s)
+        sum += filter_at(c, r, s) *
+               input_at(problem, n, c,
+                        p * problem.stride_h + r * problem.dilation_h - problem.padding_top,
+                        q * problem.stride_w + s * problem.dilation_w - problem.padding_left);
+  return sum;
+}
+
+/// One tile at output [n, p, q], as the kernel computes it for one filter.
+class TileRun {
+ public:
+  TileRun(const Problem& problem, const TileChoice& choice, int64_t n, int64_t p, int64_t q)
+      : problem_(problem), choice_(choice), tile_(choice.tile), n_(n), p_(p), q_(q) {}
+
+  /// The outputs that differ, and those that no column computes.
+  int mismatches() {
+    const int columns = kShapes[choice_.kernel].block_columns();
+    std::vector<int64_t> sums(static_cast<size_t>(columns), 0);
+    for (int group = 0; group < tile_.row_groups; ++group)
+      for (int chunk = 0; chunk < tile_.chunks; ++chunk) {
+        stage(group, chunk);
+        for (int column = 0; column < columns; ++column)
+          sums[static_cast<size_t>(column)] += multiply(group, chunk, column);
+      }
+    int missing = 0, wrong = 0;
+    for (int row = 0; row < tile_.rows; ++row)
+      for (int image = 0; image < tile_.images; ++image)
+        for (int x = 0; x < tile_.columns; ++x) {
+          if (n_ + image >= problem_.n || p_ + row >= problem_.p || q_ + x >= problem_.q) continue;
+          const int column = (row * tile_.images + image) * tile_.column_pitch + x;
+          if (column >= columns) {
+            ++missing;
+          } else {
+            wrong += sums[static_cast<size_t>(column)] !=
+                     expected(problem_, n_ + image, p_ + row, q_ + x);
+          }
+        }
+    return missing + wrong;
+  }
+
+ private:
+  int elements() const { return tile_.unit_channels * tile_.unit_columns; }
+
+  void stage(int group, int chunk) {
+    // Products that read past the slab find anything there: it must not reach an output.
+    const size_t overrun = kPatchBytes / kUnitBytes;
+    slab_.assign((static_cast<size_t>(tile_.units * tile_.positions_pitch) + overrun) *
+                     static_cast<size_t>(elements()),
+                 1 << 20);
+    const int plane_positions = tile_.plane_rows * tile_.images * tile_.pitch;
+    for (int unit = 0; unit < tile_.units; ++unit)
+      for (int position = 0; position < tile_.positions; ++position) {
+        const int plane = position / plane_positions;
+        const int line = position % plane_positions / tile_.pitch;
+        const int64_t y = (p_ + line / tile_.images) * problem_.stride_h +
+                          group * problem_.dilation_h - problem_.padding_top;
+        const int64_t x = (q_ + position % tile_.pitch) * problem_.stride_w + tile_.origin[plane] -
+                          problem_.padding_left;
+        for (int e = 0; e < elements(); ++e)
+          at(unit * tile_.positions_pitch + position, e) =
+              input_at(problem_, n_ + line % tile_.images, channel(chunk, unit, e), y,
+                       x + e / tile_.unit_channels * problem_.dilation_w);
+      }
+  }
+
+  int64_t channel(int chunk, int unit, int e) const {
+    return (int64_t{chunk} * tile_.units + unit) * tile_.unit_channels + e % tile_.unit_channels;
+  }
+
+  int64_t& at(int offset, int e) {
+    return slab_[static_cast<size_t>(offset) * static_cast<size_t>(elements()) +
+                 static_cast<size_t>(e)];
+  }
+
+  int64_t multiply(int group, int chunk, int column) {
+    const int kind = group < tile_.full_groups ? 0 : 1;
+    const int warpgroup_columns = kShapes[choice_.kernel].columns;
+    const int in_warpgroup = column % warpgroup_columns;
+    const int start = column / warpgroup_columns * tile_.warpgroup_step +
+                      in_warpgroup / 8 * tile_.group_stride + in_warpgroup % 8;
+    int64_t sum = 0;
+    for (int i = 0; i < tile_.steps[kind].count; ++i) {
+      const Step& step = tile_.steps[kind].step[i];
+      for (int half = 0; half < 2; ++half) {
+        const FilterUnit& unit = choice_.order.unit[kind][i][half];
+        for (int e = 0; e < elements(); ++e)
+          sum += weight(group, chunk, unit, e) * at(start + step.offset + half * step.second, e);
+      }
+    }
+    return sum;
+  }
+
+  int64_t weight(int group, int chunk, const FilterUnit& unit, int e) const {
+    const int64_t c = channel(chunk, unit.unit, e);
+    const int64_t r = group + int64_t{unit.row} * tile_.row_step;
+    const int64_t s = unit.column + e / tile_.unit_channels;
+    return unit.row < 0 || c >= problem_.c || s >= problem_.s ? 0 : filter_at(c, r, s);
+  }
+
+  const Problem& problem_;
+  const TileChoice& choice_;
+  const Tile& tile_;
+  int64_t n_, p_, q_;
+  std::vector<int64_t> slab_;
+};
+
+/// Runs the first tile, and the last, which is cut off at the edges.
+int check(const Problem& problem, Operands operands) {
+  TileChoice choice;
+  if (!choose_tile(problem, operands, kShapes, kShapeCount, kMultiprocessors, choice)) return 0;
+  const Tile& tile = choice.tile;
+  const int64_t last[] = {(problem.n - 1) / tile.images * tile.images,
+                          (problem.p - 1) / tile.rows * tile.rows,
+                          (problem.q - 1) / tile.columns * tile.columns};
+  int mismatches = TileRun(problem, choice, 0, 0, 0).mismatches() +
+                   TileRun(problem, choice, last[0], last[1], last[2]).mismatches();
+  if (shared_layout(tile, kShapes[choice.kernel], operands).total > kMaxSharedBytes) ++mismatches;
+  if (mismatches > 0)
+    std::printf(
+        "%d wrong: %d x %d x %d x %d, %d x %d, stride %d %d, padding %d %d, dilation %d %d: "
+        "%s\n",
+        mismatches, int(problem.n), int(problem.c), int(problem.h), int(problem.w), int(problem.r),
+        int(problem.s), int(problem.stride_h), int(problem.stride_w), int(problem.padding_top),
+        int(problem.padding_left), int(problem.dilation_h), int(problem.dilation_w),
+        describe(tile).c_str());
+  return mismatches;
+}
+
+int check_random_problems() {
+  std::mt19937 random(2023);
+  const auto between = [&](int low, int high) {
+    return std::uniform_int_distribution<int64_t>(low, high)(random);
+  };
+  int mismatches = 0;
+  for (int i = 0; i < 400; ++i) {
+    const int64_t input[] = {between(1, 5), between(1, i % 4 == 0 ? 70 : 12), between(1, 40),
+                             between(1, 40)};
+    Problem problem = make_problem(input, between(1, 200), between(1, 7), between(1, 7), i % 2);
+    problem.stride_h = between(1, 4);
+    problem.stride_w = between(1, 4);
+    problem.dilation_h = between(1, 3);
+    problem.dilation_w = between(1, 3);
+    problem.padding_top = problem.padding_bottom = between(0, 3);
+    problem.padding_left = problem.padding_right = between(0, 3);
+    set_outputs(problem);
+    if (problem.p < 1 || problem.q < 1) continue;
+    for (const Operands operands : {Operands::kHalf, Operands::kTf32, Operands::kSplit})
+      mismatches += check(problem, operands);
+  }
+  return mismatches;
+}
+
+void print_layer(const char* name, int64_t c, int64_t size, int64_t k, int64_t kernel,
+                 int64_t stride) {
+  for (const Operands operands : {Operands::kHalf, Operands::kSplit}) {
+    Problem problem =
+        make_problem({128, c, size, size}, k, kernel, kernel, operands == Operands::kHalf);
+    problem.stride_h = problem.stride_w = stride;
+    set_outputs(problem);
+    TileChoice choice;
+    choose_tile(problem, operands, kShapes, kShapeCount, kMultiprocessors, choice);
+    const KernelShape& shape = kShapes[choice.kernel];
+    std::printf("%-6s %s %3d x %3d: %s\n", name, operands == Operands::kHalf ? "half " : "split",
+                shape.filters, shape.columns, describe(choice.tile).c_str());
+  }
+}
+
+}  // namespace
+
+int main() {
+  print_layer("conv1", 3, 227, 96, 11, 4);
+  print_layer("conv4", 64, 224, 64, 7, 2);
+  print_layer("conv5", 96, 24, 256, 5, 1);
+  print_layer("conv8", 64, 112, 128, 3, 1);
+  print_layer("conv12", 512, 7, 512, 3, 1);
+  return check_random_problems() == 0 ? 0 : 1;
+}

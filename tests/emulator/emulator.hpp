@@ -1,0 +1,103 @@
+// Runs CUDA kernels on the host, block by block: what CUDA C++ takes for granted in device code, for
+// a host compiler. Included before everything else (see CMakeLists.txt).
+//
+// The threads of a block are fibers of one host thread, in an order shuffled from round to round. A
+// thread gives way where it waits; when all wait and none can go on, that is a deadlock, which ends
+// the program. Shared memory starts as NaN in each block. Not modelled: time, the order in which
+// asynchronous copies and products end (they end at once), and proxies.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+
+namespace emulator {
+
+struct Index {
+  unsigned x = 0, y = 0, z = 0;
+};
+
+/// Where the fiber that runs is.
+extern Index thread_index, block_index, block_size, grid_size;
+
+constexpr int64_t kSharedBytes = 227 * 1024;
+
+/// Calls `body` once for each thread of each block.
+void launch(int64_t blocks, int threads, const std::function<void()>& body);
+
+/// Ends the program: what a kernel must never do.
+[[noreturn]] void fail(const char* what);
+
+/// Lets others run until `condition` holds; `what` and `number` say what that is, for people.
+void wait_until(const char* what, int64_t number, const std::function<bool()>& condition);
+
+/// Of `threads` threads of the block; `arrive` does not wait.
+void barrier(int id, int threads);
+void barrier_arrive(int id, int threads);
+
+/// What each lane of the warp passed, to be read until the next exchange.
+const uint64_t* exchange(uint64_t value);
+
+}  // namespace emulator
+
+alignas(1024) extern char dynamic_shared_memory[emulator::kSharedBytes];
+
+#undef __noinline__
+#define __noinline__
+#undef __launch_bounds__
+#define __launch_bounds__(...)
+#define threadIdx ::emulator::thread_index
+#define blockIdx ::emulator::block_index
+#define blockDim ::emulator::block_size
+#define gridDim ::emulator::grid_size
+
+using std::max;
+using std::min;
+
+inline void __syncthreads() { ::emulator::barrier(0, static_cast<int>(blockDim.x)); }
+inline void __syncwarp() { ::emulator::exchange(0); }
+
+template <class T>
+T __shfl_sync(unsigned, T value, int lane) {
+  uint64_t bits = 0;
+  std::memcpy(&bits, &value, sizeof value);
+  std::memcpy(&value, &::emulator::exchange(bits)[lane], sizeof value);
+  return value;
+}
+
+inline bool __any_sync(unsigned, bool value) {
+  const uint64_t* values = ::emulator::exchange(value);
+  return std::any_of(values, values + 32, [](uint64_t x) { return x != 0; });
+}
+
+inline unsigned __reduce_max_sync(unsigned, unsigned value) {
+  const uint64_t* values = ::emulator::exchange(value);
+  return static_cast<unsigned>(*std::max_element(values, values + 32));
+}
+
+inline unsigned __reduce_min_sync(unsigned, unsigned value) {
+  const uint64_t* values = ::emulator::exchange(value);
+  return static_cast<unsigned>(*std::min_element(values, values + 32));
+}
+
+template <class To, class From>
+To bits_as(From from) {
+  To to;
+  std::memcpy(&to, &from, sizeof to);
+  return to;
+}
+
+inline unsigned __float_as_uint(float x) { return bits_as<unsigned>(x); }
+inline float __uint_as_float(unsigned x) { return bits_as<float>(x); }
+inline float __int_as_float(int x) { return bits_as<float>(x); }
+inline int __ffs(int x) { return __builtin_ffs(x); }
+inline int __popc(unsigned x) { return __builtin_popcount(x); }
+
+template <class T>
+T __ldg(const T* p) {
+  return *p;
+}

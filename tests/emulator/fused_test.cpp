@@ -1,0 +1,244 @@
+// im2win_fused, emulated, on random problems of every dtype, layout and epilogue, and on data that
+// tensor cores do not multiply well, beside a float64 reference.
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <limits>
+#include <random>
+#include <vector>
+
+#include "cuda/algorithms.hpp"
+#include "descriptors.hpp"
+#include "epilogue.hpp"
+#include "problem.hpp"
+
+namespace {
+
+using namespace im2win;
+
+std::mt19937 random_bits(2023);
+
+int64_t between(int64_t low, int64_t high) {
+  return std::uniform_int_distribution<int64_t>(low, high)(random_bits);
+}
+
+bool once_in(int n) { return between(1, n) == 1; }
+
+/// Values of a dtype, to be read and written as double.
+class Values {
+ public:
+  Values(im2win_dtype dtype, int64_t count)
+      : dtype_(dtype), bytes_(element_bytes(dtype)), memory_(static_cast<size_t>(count * bytes_)) {
+    std::fill(memory_.begin(), memory_.end(), char(0xff));  // NaN
+  }
+
+  void* data() { return memory_.data(); }
+  int64_t count() const { return static_cast<int64_t>(memory_.size()) / bytes_; }
+
+  double at(int64_t i) const {
+    const char* p = memory_.data() + i * bytes_;
+    if (dtype_ == IM2WIN_FLOAT32) return *reinterpret_cast<const float*>(p);
+    if (dtype_ == IM2WIN_FLOAT16) return __half2float(*reinterpret_cast<const __half*>(p));
+    return __bfloat162float(*reinterpret_cast<const __nv_bfloat16*>(p));
+  }
+
+  void set(int64_t i, float x) {
+    char* p = memory_.data() + i * bytes_;
+    if (dtype_ == IM2WIN_FLOAT32) {
+      *reinterpret_cast<float*>(p) = x;
+    } else if (dtype_ == IM2WIN_FLOAT16) {
+      *reinterpret_cast<__half*>(p) = __float2half_rn(x);
+    } else {
+      *reinterpret_cast<__nv_bfloat16*>(p) = __float2bfloat16_rn(x);
+    }
+  }
+
+ private:
+  im2win_dtype dtype_;
+  int64_t bytes_;
+  std::vector<char> memory_;
+};
+
+enum class Data { kNormal, kIntegers, kWide, kNotFinite };
+
+float value(Data data) {
+  const float normal = std::normal_distribution<float>()(random_bits);
+  switch (data) {
+    case Data::kNormal: return normal;
+    case Data::kIntegers: return static_cast<float>(between(-4, 4));
+    case Data::kWide: return std::ldexp(normal, static_cast<int>(between(-60, 60)));
+    case Data::kNotFinite: {
+      const float odd[] = {INFINITY, -INFINITY, NAN, 0.0f, 1e-40f, 3e38f};
+      return once_in(40) ? odd[between(0, 5)] : normal;
+    }
+  }
+  return 0;
+}
+
+Values random_values(im2win_dtype dtype, int64_t count, Data data) {
+  Values values(dtype, count);
+  for (int64_t i = 0; i < count; ++i) values.set(i, value(data));
+  return values;
+}
+
+struct Reference {
+  double value, magnitude;  // of the sum: sum of |x| |w|
+};
+
+Reference reference(const Problem& problem, const Values& input, const Values& filter, int64_t n,
+                    int64_t k, int64_t p, int64_t q) {
+  Reference sum = {0, 0};
+  const int64_t first = k / problem.k_per_group() * problem.c_per_group();
+  for (int64_t c = 0; c < problem.c_per_group(); ++c)
+    for (int64_t r = 0; r < problem.r; ++r)
+      for (int64_t s = 0; s < problem.s; ++s) {
+        const int64_t y = p * problem.stride_h + r * problem.dilation_h - problem.padding_top;
+        const int64_t x = q * problem.stride_w + s * problem.dilation_w - problem.padding_left;
+        if (y < 0 || y >= problem.h || x < 0 || x >= problem.w) continue;
+        const int64_t(&i)[4] = problem.input.stride;
+        const int64_t(&f)[4] = problem.filter.stride;
+        const double product = input.at(n * i[0] + (first + c) * i[1] + y * i[2] + x * i[3]) *
+                               filter.at(k * f[0] + c * f[1] + r * f[2] + s * f[3]);
+        sum.value += product;
+        sum.magnitude += std::abs(product);
+      }
+  return sum;
+}
+
+/// Relative to the sum's magnitude, and to the result.
+struct Bound {
+  double sum, rounding;
+};
+
+Bound bound(const Problem& problem, Data data) {
+  const bool exact = data == Data::kIntegers;  // sums are small integers
+  const double terms = exact ? 0 : double(problem.window_elements()) * std::ldexp(1.0, -24);
+  switch (problem.dtype) {
+    case IM2WIN_FLOAT16: return {terms, std::ldexp(1.0, -11)};
+    case IM2WIN_BFLOAT16: return {terms, std::ldexp(1.0, -8)};
+    default: break;
+  }
+  const double operands = problem.math == IM2WIN_MATH_TF32 ? -9 : -21;
+  return {exact ? 0 : std::exp2(operands), std::ldexp(1.0, -22)};
+}
+
+bool is_near(double got, double expected, double magnitude, const Bound& bound, double largest) {
+  if (std::isnan(expected)) return std::isnan(got);
+  if (std::isinf(expected) || std::abs(expected) > largest)
+    return std::isinf(got) ? (got > 0) == (expected > 0) : std::abs(expected) < 2 * largest;
+  return std::abs(got - expected) <=
+         bound.sum * magnitude + bound.rounding * std::abs(expected) + 1e-37;
+}
+
+im2win_conv2d_desc random_desc() {
+  im2win_conv2d_desc desc = default_desc();
+  const int64_t groups = once_in(4) ? between(2, 3) : 1;
+  desc.n = between(1, 3);
+  desc.c = groups * (once_in(3) ? between(1, 7) : 8 * between(1, 5));
+  desc.k = groups * (once_in(2) ? 8 * between(1, 18) : between(1, 140));
+  desc.h = between(1, 14);
+  desc.w = between(1, 20);
+  desc.r = between(1, 4);
+  desc.s = between(1, 4);
+  desc.groups = groups;
+  desc.stride_h = between(1, 3);
+  desc.stride_w = between(1, 3);
+  desc.dilation_h = between(1, 2);
+  desc.dilation_w = between(1, 2);
+  desc.padding_top = desc.padding_bottom = between(0, 2);
+  desc.padding_left = desc.padding_right = between(0, 2);
+  const int32_t dtypes[] = {IM2WIN_FLOAT32, IM2WIN_FLOAT32, IM2WIN_FLOAT16, IM2WIN_BFLOAT16};
+  desc.dtype = dtypes[between(0, 3)];
+  desc.math = desc.dtype == IM2WIN_FLOAT32 && once_in(3) ? IM2WIN_MATH_TF32 : IM2WIN_MATH_FP32;
+  desc.input_layout = once_in(2) ? IM2WIN_NCHW : IM2WIN_NHWC;
+  desc.output_layout = once_in(4) ? IM2WIN_NCHW : desc.input_layout;
+  desc.filter_layout = once_in(3) ? IM2WIN_NHWC : IM2WIN_NCHW;
+  if (once_in(2)) desc.bias_dtype = desc.dtype;
+  if (once_in(3)) desc.activation = once_in(2) ? IM2WIN_RELU : IM2WIN_TANH;
+  desc.has_residual = once_in(5);
+  desc.residual_layout = desc.output_layout;
+  return desc;
+}
+
+/// The number of wrong outputs.
+int64_t check(const im2win_conv2d_desc& desc, Data data) {
+  const Problem problem = make_problem(&desc);
+  if (!cuda::refuse_fused(problem).empty()) return 0;
+  Values input = random_values(problem.dtype, problem.input.elements(), data);
+  Values filter = random_values(problem.dtype, problem.filter.elements(),
+                                data == Data::kNotFinite && once_in(2) ? Data::kNormal : data);
+  Values bias =
+      random_values(problem.dtype, problem.k, data == Data::kIntegers ? data : Data::kNormal);
+  Values residual = random_values(problem.dtype, problem.output.elements(),
+                                  data == Data::kIntegers ? data : Data::kNormal);
+  Values output(problem.dtype, problem.output.elements());
+
+  const auto convolution = cuda::configure_fused(problem, {0, 1});
+  std::vector<uint64_t> packed(static_cast<size_t>(convolution->packed_filter_bytes() / 8 + 1));
+  convolution->pack_filter(filter.data(), packed.data(), nullptr);
+  const bool has_bias = problem.bias_dtype != IM2WIN_NONE;
+  convolution->run({input.data(), packed.data(), has_bias ? bias.data() : nullptr,
+                    problem.has_residual ? residual.data() : nullptr, output.data(), nullptr},
+                   nullptr);
+
+  const Epilogue<double> epilogue(problem);
+  const double largest = problem.dtype == IM2WIN_FLOAT16 ? 65504 : 3.4e38;
+  int64_t wrong = 0;
+  for (int64_t n = 0; n < problem.n; ++n)
+    for (int64_t k = 0; k < problem.k; ++k)
+      for (int64_t p = 0; p < problem.p; ++p)
+        for (int64_t q = 0; q < problem.q; ++q) {
+          const auto at = [&](const Tensor& tensor) {
+            const int64_t(&stride)[4] = tensor.stride;
+            return n * stride[0] + k * stride[1] + p * stride[2] + q * stride[3];
+          };
+          const Reference sum = reference(problem, input, filter, n, k, p, q);
+          const double expected =
+              epilogue(sum.value, problem.has_residual ? residual.at(at(problem.residual)) : 0,
+                       has_bias ? bias.at(k) : 0);
+          const double got = output.at(at(problem.output));
+          if (is_near(got, expected, sum.magnitude, bound(problem, data), largest)) continue;
+          if (wrong++ == 0)
+            std::printf("[%d, %d, %d, %d] is %g, not %g\n", int(n), int(k), int(p), int(q), got,
+                        expected);
+        }
+  return wrong;
+}
+
+void print(const im2win_conv2d_desc& d, Data data) {
+  std::printf(
+      "  %d x %d x %d x %d, %d x %d x %d, groups %d, stride %d %d, padding %d %d, dilation "
+      "%d %d, dtype %d, math %d, layouts %d %d %d, data %d\n",
+      int(d.n), int(d.c), int(d.h), int(d.w), int(d.k), int(d.r), int(d.s), int(d.groups),
+      int(d.stride_h), int(d.stride_w), int(d.padding_top), int(d.padding_left), int(d.dilation_h),
+      int(d.dilation_w), d.dtype, d.math, d.input_layout, d.filter_layout, d.output_layout,
+      int(data));
+}
+
+}  // namespace
+
+/// Arguments: how many problems; anything more prints each before it runs.
+int main(int argc, char** argv) {
+  const int count = argc > 1 ? std::atoi(argv[1]) : 150;
+  const bool verbose = argc > 2;
+  int failures = 0, checked = 0;
+  while (checked < count) {
+    const im2win_conv2d_desc desc = random_desc();
+    if (desc.h + 2 * desc.padding_top < desc.dilation_h * (desc.r - 1) + 1 ||
+        desc.w + 2 * desc.padding_left < desc.dilation_w * (desc.s - 1) + 1)
+      continue;
+    ++checked;
+    const bool wide = desc.dtype == IM2WIN_FLOAT32 && desc.math == IM2WIN_MATH_FP32;
+    const Data data = static_cast<Data>(between(0, wide ? 3 : 1));
+    if (verbose) print(desc, data);
+    if (check(desc, data) == 0) continue;
+    ++failures;
+    print(desc, data);
+  }
+  std::printf("%d problems, %d wrong\n", checked, failures);
+  return failures == 0 ? 0 : 1;
+}

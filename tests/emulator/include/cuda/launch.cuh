@@ -1,0 +1,20 @@
+// cuda/launch.cuh, emulated.
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+#include "emulator.hpp"
+
+namespace im2win::cuda {
+
+inline int64_t block_index() { return blockIdx.x; }
+inline int64_t thread_index() { return block_index() * blockDim.x + threadIdx.x; }
+
+template <class... Parameters>
+void launch_shared(const char*, void (*kernel)(Parameters...), int64_t blocks, int threads, size_t,
+                   void*, const std::type_identity_t<Parameters>&... arguments) {
+  emulator::launch(blocks, threads, [&] { kernel(arguments...); });
+}
+
+}  // namespace im2win::cuda
