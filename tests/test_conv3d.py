@@ -151,20 +151,6 @@ def test_same_and_valid() -> None:
     assert_convolved(im2win.conv3d(x, weight, padding="valid"), x, weight, volume, "")
 
 
-def test_workspace_limit() -> None:
-    """Copies count; what the strides do without copies needs none."""
-    x, weight = arrays(VOLUME)
-    with pytest.raises(im2win.Im2winError, match="workspace_limit is 64") as refusal:
-        im2win.conv3d(x, weight, **VOLUME.geometry, workspace_limit=64)
-    assert refusal.value.status == "IM2WIN_WORKSPACE_TOO_SMALL"
-    y = im2win.conv3d(x, weight, **VOLUME.geometry, workspace_limit=2**20)
-    assert_convolved(y, x, weight, VOLUME, "")
-    for volume in (Volume(window=(1, 3, 3)), Volume(window=(5, 2, 2)), Volume(c=1)):
-        x, weight = arrays(volume)
-        y = im2win.conv3d(x, weight, workspace_limit=0)
-        assert_convolved(y, x, weight, volume, "")
-
-
 X, W = np.zeros((2, 4, 5, 6, 7), np.float32), np.zeros((6, 4, 3, 3, 3), np.float32)
 WRONG: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"input": X[0, 0]}, ValueError, r"input has shape \(5, 6, 7\), expected \(N, C, D, H, W\)"),

@@ -5,15 +5,17 @@ from im2win._library import Im2winError, OutOfMemoryError, version
 from im2win._tensors.device_array import DeviceArray
 from im2win._transform import transform
 from im2win.conv import conv1d, conv2d, conv3d
-from im2win.plan import Conv2dPlan, PackedConv2d
+from im2win.plan import Conv1dPlan, Conv2dPlan, Conv3dPlan, PackedConv
 
 __all__ = [
+    "Conv1dPlan",
     "Conv2dPlan",
+    "Conv3dPlan",
     "DeviceArray",
     "Im2winError",
     "Info",
     "OutOfMemoryError",
-    "PackedConv2d",
+    "PackedConv",
     "__version__",
     "algorithms",
     "conv1d",

@@ -38,18 +38,18 @@ class Options(NamedTuple):
     """The arguments of a convolution that are not tensors, as the caller wrote them."""
 
     dims: int  # of space: 1, 2 or 3
-    stride: Any
-    padding: Any
-    dilation: Any
-    groups: Any
-    algorithm: Any
-    math: Any
     layout: Any
-    activation: Any
-    alpha: Any
-    beta: Any
-    workspace_limit: Any
-    threads: Any
+    stride: Any = 1
+    padding: Any = 0
+    dilation: Any = 1
+    groups: Any = 1
+    algorithm: Any = None
+    math: Any = None
+    activation: Any = None
+    alpha: Any = 1.0
+    beta: Any = 1.0
+    workspace_limit: Any = None
+    threads: Any = 0
 
 
 class Window(NamedTuple):

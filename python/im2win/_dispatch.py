@@ -12,16 +12,19 @@ from im2win._execution import Execution
 from im2win._shapes import Tensors
 from im2win._tensors.device_array import DeviceArray
 from im2win._tensors.spec import CPU, parse_device
-from im2win._volume import VolumeExecution
+from im2win._volume.execution import VolumeExecution
 
 _PLANS = 1024  # kept, the least recently used of them going first
 
 Plan: TypeAlias = Execution | VolumeExecution
 
 
-@lru_cache(maxsize=_PLANS)
-def plan_for(tensors: Tensors, options: Options) -> Plan:
-    return (VolumeExecution if options.dims == 3 else Execution)(tensors, options)
+def make_plan(tensors: Tensors, options: Options, *, packed_filter: bool = False) -> Plan:
+    kind = VolumeExecution if options.dims == 3 else Execution
+    return kind(tensors, options, packed_filter=packed_filter)
+
+
+plan_for = lru_cache(maxsize=_PLANS)(make_plan)
 
 
 def convolve(
@@ -35,7 +38,7 @@ def convolve(
     device: Any,
 ) -> Any:
     """What conv1d, conv2d and conv3d do with their arguments."""
-    _, stride, padding, dilation, groups, _, _, _, _, alpha, beta, _, _ = options
+    _, _, stride, padding, dilation, groups, _, _, _, alpha, beta, _, _ = options
     if not (
         stride.__class__ is padding.__class__ is dilation.__class__ is groups.__class__ is int
         and alpha.__class__ is beta.__class__ is float

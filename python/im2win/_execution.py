@@ -21,12 +21,11 @@ class Execution:
     """
 
     def __init__(self, tensors: Tensors, options: Options, *, packed_filter: bool = False) -> None:
-        self._desc, output = describe(tensors, options)
+        self._desc, self.output = describe(tensors, options)
         self._device = tensors.input.device
-        self._memory_shape, self._axes = output.memory_shape, output.axes
-        self.output_shape = output.shape
         self._plan = _create_plan(self._desc, self._device, options, packed_filter)
         self.workspace_bytes = _bytes(lib.im2win_plan_workspace_bytes, self._plan)
+        self.packed_filter_bytes = _bytes(lib.im2win_plan_packed_filter_bytes, self._plan)
 
     @property
     def algorithm(self) -> str:
@@ -56,39 +55,60 @@ class Execution:
         source, weight, bias, residual, out, stream, _ = call
         framework = source.framework
         if out is None:
-            output = framework.empty(source, self._memory_shape, stream, self._axes)
+            output = framework.empty(source, self.output.memory_shape, stream, self.output.axes)
             address = framework.address(output)
         else:
             output, address = out.tensor, out.address
         workspace = 0
         if self.workspace_bytes:
             _buffer, workspace = aligned_bytes(source, self.workspace_bytes, stream)
-        status = convolve(
-            self._plan,
+        self.launch(
             source.address,
             weight.address,
             0 if bias is None else bias.address,
             0 if residual is None else residual.address,
             address,
             workspace,
-            self.workspace_bytes,
             stream,
+        )
+        return output
+
+    def launch(
+        self,
+        input: int,
+        weight: int,
+        bias: int,
+        residual: int,
+        output: int,
+        workspace: int,
+        stream: int,
+    ) -> None:
+        """Convolves tensors at these addresses; 0 where there is none."""
+        size = self.workspace_bytes
+        status = convolve(
+            self._plan, input, weight, bias, residual, output, workspace, size, stream
         )
         if status:
             check(status)
-        return output
 
     def pack(self, weight: View, stream: int) -> View:
         """The weight as the algorithm lays it out; itself where it is taken as it is."""
-        size = _bytes(lib.im2win_plan_packed_filter_bytes, self._plan)
-        if size == 0:
+        if self.packed_filter_bytes == 0:
             return weight
-        buffer, packed = aligned_bytes(weight, size, stream)
-        source, target, handle = (
-            ffi.cast("void *", pointer) for pointer in (weight.address, packed, stream)
-        )
-        check(lib.im2win_pack_filter(self._plan, source, target, size, handle))
+        buffer, packed = aligned_bytes(weight, self.packed_filter_bytes, stream)
+        self.pack_into(weight.address, packed, stream)
         return View(packed, weight.spec, weight.framework, buffer)
+
+    def pack_into(self, weight: int, packed: int, stream: int) -> None:
+        """Lays out the weight in `packed_filter_bytes` bytes, aligned as a workspace."""
+        source, target, handle = (ffi.cast("void *", each) for each in (weight, packed, stream))
+        size = self.packed_filter_bytes
+        check(lib.im2win_pack_filter(self._plan, source, target, size, handle))
+
+
+def aligned(size: int) -> int:
+    """The bytes after which another buffer may begin."""
+    return -(-size // _WORKSPACE_ALIGNMENT) * _WORKSPACE_ALIGNMENT
 
 
 def aligned_bytes(like: View, size: int, stream: int) -> tuple[Any, int]:

@@ -68,8 +68,8 @@ def conv2d(
 
     Safe to call from several threads. Gradients are not computed.
     """
-    geometry = (2, stride, padding, dilation, groups)
-    choices = (algorithm, math, layout, activation, alpha, beta, workspace_limit, 0)
+    geometry = (2, layout, stride, padding, dilation, groups)
+    choices = (algorithm, math, activation, alpha, beta, workspace_limit, 0)
     options = new(Options, geometry + choices)
     return convolve(input, weight, bias, residual, out, options, stream, device)
 
@@ -105,8 +105,8 @@ def conv1d(
         padding: an integer, `((left, right),)`, "valid" or "same".
         layout: "NCW", or "NWC", with which weight is (K, S, C / groups).
     """
-    geometry = (1, stride, padding, dilation, groups)
-    choices = (algorithm, math, layout, activation, alpha, beta, workspace_limit, 0)
+    geometry = (1, layout, stride, padding, dilation, groups)
+    choices = (algorithm, math, activation, alpha, beta, workspace_limit, 0)
     options = new(Options, geometry + choices)
     return convolve(input, weight, bias, residual, out, options, stream, device)
 
@@ -143,14 +143,15 @@ def conv3d(
             "valid" or "same".
         algorithm: of the two-dimensional convolutions that make the planes.
         layout: "NCDHW", or "NDHWC", with which weight is (K, T, R, S, C / groups).
-        workspace_limit: counts copies, too, and is an error where it does not leave room for them.
+        workspace_limit: counts copies, too: where they exceed it, the batch is split, and a limit
+            below what one image needs is an error.
 
     A plane of the output is a two-dimensional convolution whose channels are all pairs of a channel
     and a tap of the depth, so that an output is rounded once, as in conv2d. Where one stride cannot
     step through these pairs, the T planes that a plane sees are copied, by the im2win transform,
     into N * H * W * C * T elements of extra memory, which all planes share.
     """
-    geometry = (3, stride, padding, dilation, groups)
-    choices = (algorithm, math, layout, activation, alpha, beta, workspace_limit, 0)
+    geometry = (3, layout, stride, padding, dilation, groups)
+    choices = (algorithm, math, activation, alpha, beta, workspace_limit, 0)
     options = new(Options, geometry + choices)
     return convolve(input, weight, bias, residual, out, options, stream, device)

@@ -1,0 +1,1 @@
+"""Three-dimensional convolutions, made of two-dimensional ones."""
