@@ -15,9 +15,9 @@ _REPLAYS = 7
 _L2_MULTIPLE = 4  # bytes of inputs to rotate, in L2 caches
 
 
-def rotating_inputs(shape: Sequence[int], make: Callable[[], Any]) -> list[Any]:
-    """Enough inputs of this shape, float32, to pass the L2 cache; one where one is enough."""
-    one = 4 * torch.Size(shape).numel()
+def rotating_inputs(shape: Sequence[int], make: Callable[[], Any], itemsize: int = 4) -> list[Any]:
+    """Enough inputs of this shape to pass the L2 cache; one where one is enough."""
+    one = itemsize * torch.Size(shape).numel()
     l2 = torch.cuda.get_device_properties("cuda").L2_cache_size
     return [make() for _ in range(max(1, -(-_L2_MULTIPLE * l2 // one)))]
 

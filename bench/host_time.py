@@ -1,15 +1,35 @@
-"""Host time of a cached conv2d call on tiny CUDA tensors: what a caller pays before the GPU."""
+"""Host time of a cached conv2d call on tiny CUDA tensors: what a caller pays before the GPU.
 
+python bench/host_time.py --json bench/results/FILE.json
+"""
+
+import json
 from collections.abc import Callable
 from importlib import import_module
+from pathlib import Path
 from statistics import median
 from time import perf_counter
-from typing import Any
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
 
 import im2win
+import machine
 
 _CALLS = 100  # between synchronisations: few enough that the launch queue never fills
 _ROUNDS = 21
+
+
+def main(
+    json_file: Annotated[Path | None, typer.Option("--json", help="write the results here")] = None,
+) -> None:
+    times = measure()
+    for name, microseconds in times.items():
+        Console().print(f"{name}: {microseconds:.1f} microseconds a call")
+    if json_file is not None:
+        results = {"machine": machine.describe(), "microseconds_per_call": times}
+        json_file.write_text(json.dumps(results, indent=1) + "\n")
 
 
 def measure() -> dict[str, float]:
@@ -55,3 +75,7 @@ def _cupy_case(cupy: Any) -> tuple[Callable[[], Any], Callable[[], Any]]:
     input = cupy.random.standard_normal((1, 3, 8, 8)).astype("float32")
     weight = cupy.random.standard_normal((4, 3, 3, 3)).astype("float32")
     return lambda: im2win.conv2d(input, weight, padding=1), cupy.cuda.Device().synchronize
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,15 +1,16 @@
-"""The paper's twelve layers on a GPU: every algorithm beside its peers, in one run.
+"""Layers on a GPU: the algorithms of this library beside their peers, in one run.
 
-    python bench/layers_gpu.py --batch 128 --json bench/results/FILE.json
+    python bench/layers_gpu.py --dtype fp16 --layout NHWC --json bench/results/FILE.json
 
-float32, NCHW, random data. Each result is checked against float64 before it is timed; 2 * MACs
+Random data. Every output of the whole batch is checked against float64 before it is timed; 2 * MACs
 count as FLOP. Memory is what a call needs beyond input, filter and output.
 """
 
 import json
-from collections.abc import Callable
-from itertools import groupby
-from operator import itemgetter
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,135 +18,120 @@ import torch
 import typer
 from rich.console import Console
 from rich.progress import track
-from rich.table import Table
 
-import host_time
 import im2win
 import machine
-from device_time import rotating_inputs, seconds_per_call
-from im2win.layers import LAYERS, Layer
-from peers import PEERS, Convolution
+import report
+from case import DTYPES, MEMORY_FORMATS, Case, Expected
+from device_time import rotating_inputs
+from im2win.layers import NETWORKS
+from measurement import Candidate, WrongResultError, compare_errors, measure
+from peers import PEERS, Convolution, missing
+from summary import Results, mean_speedup, network_speedup, pairs
 
-_CHECKED_IMAGES = 2
+_WIDTH_OF_LOGS = 110
 
 
 def main(
+    dtype: Annotated[str, typer.Option(help=f"of {', '.join(DTYPES)}")] = "fp32",
+    layout: Annotated[str, typer.Option(help=f"of {', '.join(MEMORY_FORMATS)}")] = "NCHW",
     batch: Annotated[int, typer.Option(help="images in a batch")] = 128,
+    layers: Annotated[str, typer.Option(help=f"of {', '.join(NETWORKS)}")] = "twelve",
+    only: Annotated[str, typer.Option(help="comma-separated layers; all if empty")] = "",
+    algorithms: Annotated[
+        str, typer.Option(help="ours, comma-separated; if empty, all that take the layer")
+    ] = "",
+    peers: Annotated[str, typer.Option(help="comma-separated; all if empty")] = "",
+    errors: Annotated[bool, typer.Option(help="compare errors on three kinds of data")] = False,
     json_file: Annotated[Path | None, typer.Option("--json", help="write the results here")] = None,
-    layers: Annotated[str, typer.Option(help="comma-separated names; all if empty")] = "",
 ) -> None:
-    torch.backends.cuda.matmul.allow_tf32 = False
-    wanted = [name for name in layers.split(",") if name]
-    chosen = [layer for layer in LAYERS if not wanted or layer.name in wanted]
-    console = Console()
-    rows: list[dict[str, Any]] = []
-    for layer in track(chosen, description="layers", console=console):
-        rows += measure_layer(layer, batch)
-    results = {
-        "machine": machine.describe(),
-        "batch": batch,
-        "dtype": "float32",
-        "layers": rows,
-        "host_microseconds_per_call": host_time.measure(),
-    }
-    console.print(_table(rows))
-    console.print(results["host_microseconds_per_call"])
+    require_known("--dtype", dtype, DTYPES)
+    require_known("--layout", layout, MEMORY_FORMATS)
+    require_known("--layers", layers, NETWORKS)
+    names = some("--only", only, [layer.name for layer in NETWORKS[layers]])
+    ours = some("--algorithms", algorithms, im2win.algorithms("cuda")) if algorithms else None
+    console = Console(width=None if sys.stdout.isatty() else _WIDTH_OF_LOGS)
+    installed = [n for n in some("--peers", peers, PEERS) if is_installed(n, console)]
+    cases = [Case(each, batch, dtype, layout) for each in NETWORKS[layers] if each.name in names]
+    results = Results()
+    for case in track(cases, description="layers", console=console):
+        measure_layer(case, ours, installed, errors, results)
+    report.show(console, f"{layers}, {dtype}, {layout}, batch {batch}", results)
     if json_file is not None:
-        json_file.write_text(json.dumps(results, indent=1) + "\n")
+        about = {"layers": layers, "dtype": dtype, "layout": layout, "batch": batch}
+        found = pairs(results.rows)
+        speedups = {"geometric_mean": mean_speedup(found), "all_layers": network_speedup(found)}
+        document = {"machine": machine.describe(), **about, "speedup": speedups, **asdict(results)}
+        json_file.write_text(json.dumps(document, indent=1) + "\n")
+    if results.is_wrong:
+        raise typer.Exit(1)
 
 
-def measure_layer(layer: Layer, batch: int) -> list[dict[str, Any]]:
-    """A row for each algorithm of the library and each peer."""
-    generator = torch.Generator("cuda").manual_seed(0)
-    shape = layer.input_shape(batch)
+def require_known(option: str, name: str, known: Iterable[str]) -> None:
+    if name not in known:
+        raise typer.BadParameter(f"{option} {name}: expected one of {', '.join(known)}")
 
-    def random(sizes: tuple[int, ...]) -> torch.Tensor:
-        return torch.randn(sizes, device="cuda", generator=generator)
 
-    inputs = rotating_inputs(shape, lambda: random(shape))
-    weight = random(layer.weight_shape)
-    candidates: dict[str, Convolution] = {
-        name: _ours(name, weight, layer.stride) for name in _algorithms(layer, batch)
-    }
-    candidates |= {name: make(weight, layer.stride) for name, make in PEERS.items()}
-    expected, scale = _reference(inputs[0][:_CHECKED_IMAGES], weight, layer.stride)
+def some(option: str, names: str, known: Iterable[str]) -> list[str]:
+    """Those that a comma-separated option names; all of the known if it is empty."""
+    picked = names.split(",") if names else list(known)
+    for name in picked:
+        require_known(option, name, known)
+    return picked
+
+
+def is_installed(peer: str, console: Console) -> bool:
+    reason = missing(peer)
+    if reason is not None:
+        console.print(f"{peer}: not installed: {reason}")
+    return reason is None
+
+
+def measure_layer(
+    case: Case, ours: list[str] | None, peers: list[str], errors: bool, results: Results
+) -> None:
+    """Adds what there is to say of one layer to the results."""
+    torch.manual_seed(0)
+    itemsize = DTYPES[case.dtype].itemsize
+    inputs = rotating_inputs(case.input_shape, case.input, itemsize)
+    weight = case.weight()
+    candidates = [*our_candidates(case, ours, inputs[0], weight), *peer_candidates(case, peers)]
+    expected = Expected(case.layer, inputs[0], weight)
     rows = []
-    for name, convolve in candidates.items():
-        error = _largest_error(convolve(inputs[0]), expected, scale)
-        seconds = seconds_per_call(convolve, inputs)
-        rows.append(
-            {
-                "layer": layer.name,
-                "algorithm": name,
-                "milliseconds": seconds * 1e3,
-                "tflops": layer.flops(batch) / seconds / 1e12,
-                "extra_bytes": _extra_bytes(convolve, inputs[0]),
-                "largest_error": error,
-            }
-        )
-    return rows
+    for candidate in candidates:
+        try:
+            rows.append(measure(case, candidate, inputs, weight, expected))
+        except RuntimeError as error:  # of this library, of PyTorch and of cuDNN
+            results.is_wrong |= isinstance(error, WrongResultError) and not candidate.is_peer
+            reason = str(error).partition("\n")[0]
+            refusal = {"layer": case.layer.name, "algorithm": candidate.name, "reason": reason}
+            results.refusals.append(refusal)
+    results.rows += rows
+    del inputs, expected  # gigabytes
+    if errors:
+        compared = {row.algorithm for pair in pairs(rows) for row in (pair.ours, pair.peer) if row}
+        results.errors += compare_errors(case, [c for c in candidates if c.name in compared])
 
 
-def _algorithms(layer: Layer, batch: int) -> list[str]:
-    """Those that take the layer."""
-    shapes = layer.input_shape(batch), layer.weight_shape
-    plan = im2win.Conv2dPlan(*shapes, stride=layer.stride, device="cuda")
-    return [name for name, refusal in plan.algorithms().items() if refusal is None]
+def our_candidates(case: Case, names: list[str] | None, input: Any, weight: Any) -> list[Candidate]:
+    """The named ones, or all that take the case."""
+    options: dict[str, Any] = {
+        "stride": case.layer.stride,
+        "padding": case.layer.padding,
+        "math": "tf32" if case.allows_tf32 else "fp32",
+    }
+    plan = im2win.Conv2dPlan.like(input, weight, **options)
+    if names is None:
+        names = [name for name, refusal in plan.algorithms().items() if refusal is None]
+
+    def make(name: str) -> Callable[[Any], Convolution]:
+        return lambda weight: partial(im2win.conv2d, weight=weight, algorithm=name, **options)
+
+    return [Candidate(name, False, name == plan.algorithm, make(name)) for name in names]
 
 
-def _ours(algorithm: str, weight: Any, stride: int) -> Convolution:
-    return lambda input: im2win.conv2d(input, weight, stride=stride, algorithm=algorithm)
-
-
-def _reference(images: Any, weight: Any, stride: int) -> tuple[Any, Any]:
-    """The convolution in float64, and that of the absolute values, which errors are relative to."""
-    make = PEERS["im2col+cublas"]
-    images, weight = images.double(), weight.double()
-    return make(weight, stride)(images), make(weight.abs(), stride)(images.abs())
-
-
-def _largest_error(output: Any, expected: Any, scale: Any) -> float:
-    """The largest |y - ref| / sum |x||w| of the checked images, every element of the rest finite.
-
-    Fails above 1e-4, which no correct float32 convolution, Winograd's included, comes near.
-    """
-    error = float(((output[: len(expected)].double() - expected).abs() / scale).max())
-    if not error < 1e-4 or not bool(torch.isfinite(output).all()):
-        raise SystemExit(f"wrong result: the largest relative error is {error}")
-    return error
-
-
-def _extra_bytes(convolve: Callable[[Any], Any], input: Any) -> int:
-    """Peak memory of a call beyond what it returns."""
-    torch.cuda.synchronize()
-    torch.cuda.empty_cache()
-    before = torch.cuda.memory_allocated()
-    torch.cuda.reset_peak_memory_stats()
-    output = convolve(input)
-    torch.cuda.synchronize()
-    return int(torch.cuda.max_memory_allocated() - before - output.untyped_storage().nbytes())
-
-
-def _table(rows: list[dict[str, Any]]) -> Table:
-    """A row for each layer and algorithm, cuDNN's time over each one's beside it."""
-    table = Table(title="float32, NCHW")
-    for column in ("layer", "algorithm", "ms", "TFLOP/s", "cuDNN / it", "extra MiB", "error"):
-        table.add_column(column, justify="left" if column in ("layer", "algorithm") else "right")
-    for layer, group in groupby(rows, key=itemgetter("layer")):
-        cells = list(group)
-        cudnn = next(row["milliseconds"] for row in cells if row["algorithm"] == "cudnn")
-        for row in cells:
-            table.add_row(
-                layer if row is cells[0] else "",
-                row["algorithm"],
-                f"{row['milliseconds']:.3f}",
-                f"{row['tflops']:.1f}",
-                f"{cudnn / row['milliseconds']:.2f}",
-                f"{row['extra_bytes'] / 2**20:.1f}",
-                f"{row['largest_error']:.1e}",
-                end_section=row is cells[-1],
-            )
-    return table
+def peer_candidates(case: Case, names: list[str]) -> list[Candidate]:
+    return [Candidate(name, True, False, partial(PEERS[name], case)) for name in names]
 
 
 if __name__ == "__main__":

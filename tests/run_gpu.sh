@@ -18,5 +18,11 @@ python3 -m pytest -q
 for tool in memcheck racecheck; do
   compute-sanitizer --tool "$tool" --error-exitcode 1 python3 -m im2win check --device cuda
 done
-python3 bench/layers_gpu.py --json "$results/fp32_batch128.json"
+for dtype in fp32 tf32 fp16 bf16; do
+  for layout in NCHW NHWC; do
+    python3 bench/layers_gpu.py --dtype "$dtype" --layout "$layout" --errors \
+      --json "$results/twelve_${dtype}_${layout}_batch128.json"
+  done
+done
+python3 bench/host_time.py --json "$results/host_time.json"
 python3 bench/depthwise_gpu.py --json "$results/depthwise_batch128.json"

@@ -53,8 +53,9 @@ class Case:
         weight = rng.standard_normal(layer.weight_shape, np.float32)
         self._images = checked_images(batch)
         checked = input[self._images]
-        self._expected = reference.conv2d(checked, weight, stride=layer.stride)
-        self._scale = reference.magnitude(checked, weight, stride=layer.stride)
+        window: dict[str, Any] = {"stride": layer.stride, "padding": layer.padding}
+        self._expected = reference.conv2d(checked, weight, **window)
+        self._scale = reference.magnitude(checked, weight, **window)
         self._tensors = (self._on_device(input), self._on_device(weight))
 
     def measure(self, algorithm: str, repeats: int) -> Measurement | Refusal:
@@ -65,6 +66,7 @@ class Case:
                 layer.input_shape(self.batch),
                 layer.weight_shape,
                 stride=layer.stride,
+                padding=layer.padding,
                 device=self.device,
                 algorithm=algorithm,
             )
