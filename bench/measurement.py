@@ -35,7 +35,6 @@ def measure(
     Errors: WrongResultError; RuntimeError where the candidate does not take the case.
     """
     convolve = candidate.make(weight)
-    extra_bytes = _extra_bytes(convolve, inputs[0])
     _poison(case)
     errors = expected.errors(convolve(inputs[0]))
     allowed = _bound(case, candidate)
@@ -50,7 +49,7 @@ def measure(
         is_automatic=candidate.is_automatic,
         milliseconds=seconds * 1e3,
         tflops=case.layer.flops(case.batch) / seconds / 1e12,
-        extra_bytes=extra_bytes,
+        extra_bytes=_extra_bytes(convolve, inputs[0]),
         frobenius_error=errors.frobenius,
         largest_error=errors.largest,
     )
@@ -83,7 +82,7 @@ def _poison(case: Case) -> None:
 
 
 def _extra_bytes(convolve: Convolution, input: Any) -> int:
-    """Peak memory of a call beyond what it returns."""
+    """Peak memory of a call beyond what it returns. Not of the first, which may try algorithms."""
     torch.cuda.synchronize()
     torch.cuda.empty_cache()
     before = torch.cuda.memory_allocated()
