@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, TypeVar
 
 from im2win._arguments import Activation, Options, Padding, PerAxis, integer
-from im2win._call import prepare_call, view_on_stream
+from im2win._call import prepare_call
 from im2win._dispatch import make_plan
-from im2win._fit import Fit, check_like
+from im2win._fit import Fit
+from im2win._packed import PackedConv
 from im2win._shapes import Tensors
 from im2win._tensors.spec import DTYPE_CODES, TensorSpec, dense_strides, dtype_error, parse_device
 
@@ -132,7 +133,7 @@ class ConvPlan:
         self._fit.check(call.specs())
         return self._execution.run(call)
 
-    def pack(self, weight: Any, *, stream: Any = None) -> "PackedConv":
+    def pack(self, weight: Any, *, stream: Any = None) -> PackedConv:
         """The plan with this weight, of any strides, rearranged once instead of in every call.
 
         Where the algorithm rearranges the weight, later changes of it make no difference; where it
@@ -141,7 +142,7 @@ class ConvPlan:
 
         Errors: as a call's.
         """
-        return PackedConv(self, weight, stream)
+        return PackedConv(self._specs, self._options, weight, stream)
 
 
 class Conv1dPlan(ConvPlan):
@@ -161,43 +162,6 @@ class Conv3dPlan(ConvPlan):
     """
 
     _dims, _layout = 3, "NCDHW"
-
-
-class PackedConv:
-    """A plan with its weight: what `pack` returns.
-
-    Attributes:
-        algorithm, output_shape, workspace_bytes: as the plan's, for a call without a weight.
-
-    Immutable, and safe to share between threads.
-    """
-
-    def __init__(self, plan: ConvPlan, weight: Any, stream: Any) -> None:
-        source, handle = view_on_stream(weight, "weight", stream)
-        strides = source.spec.strides
-        check_like("weight", source.spec, plan._specs.weight._replace(strides=strides))
-        specs = plan._specs._replace(weight=source.spec)
-        self._execution = make_plan(specs, plan._options, packed_filter=True)
-        with source.framework.using_stream(handle, source.spec.device):
-            self._weight = self._execution.pack(source, handle)
-        self._fit = Fit(specs, self._execution.output)
-        self.algorithm = self._execution.algorithm
-        self.output_shape = self._execution.output.shape
-        self.workspace_bytes = self._execution.workspace_bytes
-
-    def __call__(
-        self,
-        input: Any,
-        bias: Any = None,
-        residual: Any = None,
-        *,
-        out: Any = None,
-        stream: Any = None,
-    ) -> Any:
-        """Convolves; tensors, stream, result and errors are those of the plan."""
-        call = prepare_call(input, self._weight, bias, residual, out, stream)
-        self._fit.check(call.specs())
-        return self._execution.run(call)
 
 
 def _dense_spec(name: str, shape: Sequence[int], dtype: str, device: int) -> TensorSpec:
