@@ -29,7 +29,7 @@ from measurement import Candidate, WrongResultError, compare_errors, measure
 from peers import PEERS, Convolution, missing
 from summary import Results, mean_speedup, network_speedup, pairs
 
-_WIDTH_OF_LOGS = 110
+_WIDTH_OF_LOGS = 120
 
 
 def main(

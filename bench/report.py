@@ -22,7 +22,7 @@ def show(console: Console, title: str, results: Results) -> None:
     ):
         if speedup is not None:
             console.print(f"fastest peer's time / ours, {name}: {speedup:.3f}")
-    for line in _refusals(results.refusals):
+    for line in _refusals(results.refusals, len(found)):
         console.print(escape(line), soft_wrap=True)
     if results.errors:
         console.print(_errors_table(title, results.errors))
@@ -53,13 +53,16 @@ def _cells(row: Row | None) -> tuple[str, str, str, str]:
     )
 
 
-def _refusals(refusals: Iterable[dict[str, str]]) -> list[str]:
-    """A line for each algorithm and reason."""
+def _refusals(refusals: Iterable[dict[str, str]], count: int) -> list[str]:
+    """A line for each algorithm and reason; there are `count` layers."""
     layers: dict[tuple[str, str], list[str]] = {}
     for refusal in refusals:
         key = (refusal["algorithm"], refusal["reason"])
         layers.setdefault(key, []).append(refusal["layer"])
-    return [f"{name} on {', '.join(on)}: {reason}" for (name, reason), on in layers.items()]
+    return [
+        f"{name} on {'every layer' if len(on) == count else ', '.join(on)}: {reason}"
+        for (name, reason), on in layers.items()
+    ]
 
 
 def _errors_table(title: str, errors: Iterable[dict[str, Any]]) -> Table:

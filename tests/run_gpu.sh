@@ -24,5 +24,9 @@ for dtype in fp32 tf32 fp16 bf16; do
       --json "$results/twelve_${dtype}_${layout}_batch128.json"
   done
 done
+for layers in resnet50 vgg16; do
+  python3 bench/layers_gpu.py --layers "$layers" --algorithms im2win \
+    --json "$results/${layers}_fp32_NCHW_batch128.json"
+done
 python3 bench/host_time.py --json "$results/host_time.json"
 python3 bench/depthwise_gpu.py --json "$results/depthwise_batch128.json"

@@ -67,3 +67,14 @@ def test_errors_against_float64() -> None:
     assert frobenius == pytest.approx(0.5 * float(exact[0, 5, 7, 9] / exact.norm()))
     wrong[0, 0, 0, 0] = torch.nan
     assert not expected.errors(wrong).largest <= 1
+
+
+def test_a_peer_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("torch")
+    import cudnn
+    import peers
+
+    monkeypatch.setattr(cudnn, "_candidates", lambda: iter(["libcudnn_of_nobody.so"]))
+    cudnn.library.cache_clear()
+    assert peers.missing("cudnn_gemm") == "no libcudnn.so.9"
+    assert peers.missing("im2col_cublas") is None
