@@ -25,7 +25,7 @@ import report
 from case import DTYPES, MEMORY_FORMATS, Case, Expected
 from device_time import rotating_inputs
 from im2win.layers import NETWORKS
-from measurement import Candidate, WrongResultError, compare_errors, measure
+from measurement import Candidate, compare_errors, measure
 from peers import PEERS, Convolution, missing
 from summary import Results, mean_speedup, network_speedup, pairs
 
@@ -102,7 +102,8 @@ def measure_layer(
         try:
             rows.append(measure(case, candidate, inputs, weight, expected))
         except RuntimeError as error:  # of this library, of PyTorch and of cuDNN
-            results.is_wrong |= isinstance(error, WrongResultError) and not candidate.is_peer
+            refused = getattr(error, "status", None) == "IM2WIN_UNSUPPORTED"
+            results.is_wrong |= not candidate.is_peer and not refused
             reason = str(error).partition("\n")[0]
             refusal = {"layer": case.layer.name, "algorithm": candidate.name, "reason": reason}
             results.refusals.append(refusal)

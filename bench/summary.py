@@ -30,7 +30,7 @@ class Results:
     rows: list[Row] = field(default_factory=list)
     refusals: list[dict[str, str]] = field(default_factory=list)  # layer, algorithm, reason
     errors: list[dict[str, Any]] = field(default_factory=list)
-    is_wrong: bool = False  # whether one of ours computed something else
+    is_wrong: bool = False  # whether one of ours failed, or computed something else
 
 
 @dataclass(frozen=True)
