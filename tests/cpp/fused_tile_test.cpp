@@ -17,7 +17,7 @@ namespace {
 using namespace im2win;
 using namespace im2win::cuda::fused;
 
-constexpr int kMultiprocessors = 132;
+constexpr Chip kChip = {132, 227 * 1024};
 constexpr KernelShape kShapes[] = {{128, 80}, {128, 160}, {64, 80}, {64, 160}, {64, 240}};
 constexpr int kShapeCount = static_cast<int>(std::size(kShapes));
 
@@ -176,14 +176,15 @@ class TileRun {
 /// Runs the first tile, and the last, which is cut off at the edges.
 int check(const Problem& problem, Operands operands) {
   TileChoice choice;
-  if (!choose_tile(problem, operands, kShapes, kShapeCount, kMultiprocessors, choice)) return 0;
+  if (!choose_tile(problem, operands, kShapes, kShapeCount, kChip, choice)) return 0;
   const Tile& tile = choice.tile;
   const int64_t last[] = {(problem.n - 1) / tile.images * tile.images,
                           (problem.p - 1) / tile.rows * tile.rows,
                           (problem.q - 1) / tile.columns * tile.columns};
   int mismatches = TileRun(problem, choice, 0, 0, 0).mismatches() +
                    TileRun(problem, choice, last[0], last[1], last[2]).mismatches();
-  if (shared_layout(tile, kShapes[choice.kernel], operands).total > kMaxSharedBytes) ++mismatches;
+  if (shared_layout(tile, kShapes[choice.kernel], operands).total > kChip.shared_bytes)
+    ++mismatches;
   if (mismatches > 0)
     std::printf(
         "%d wrong: %d x %d x %d x %d, %d x %d, stride %d %d, padding %d %d, dilation %d %d: "
@@ -227,7 +228,7 @@ void print_layer(const char* name, int64_t c, int64_t size, int64_t k, int64_t k
     problem.stride_h = problem.stride_w = stride;
     set_outputs(problem);
     TileChoice choice;
-    choose_tile(problem, operands, kShapes, kShapeCount, kMultiprocessors, choice);
+    choose_tile(problem, operands, kShapes, kShapeCount, kChip, choice);
     const KernelShape& shape = kShapes[choice.kernel];
     std::printf("%-6s %s %3d x %3d: %s\n", name, operands == Operands::kHalf ? "half " : "split",
                 shape.filters, shape.columns, describe(choice.tile).c_str());

@@ -170,7 +170,8 @@ namespace im2win::cuda {
 CurrentDevice::CurrentDevice(int32_t) {}
 CurrentDevice::~CurrentDevice() {}
 int multiprocessors(int32_t) { return 3; }
-bool is_compute_capability_90(int32_t) { return true; }
+int compute_capability(int32_t) { return 90; }
+int shared_bytes_of_block(int32_t) { return emulator::kSharedBytes; }
 
 }  // namespace im2win::cuda
 

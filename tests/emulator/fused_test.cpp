@@ -19,6 +19,7 @@
 namespace {
 
 using namespace im2win;
+using cuda::fused::Instructions;
 
 std::mt19937 random_bits(2023);
 
@@ -188,9 +189,10 @@ im2win_conv2d_desc random_desc() {
 }
 
 /// The number of wrong outputs.
+template <cuda::fused::Instructions kInstructions>
 int64_t check(const im2win_conv2d_desc& desc, Data data) {
   const Problem problem = make_problem(&desc);
-  if (!cuda::refuse_fused(problem).empty()) return 0;
+  if (!cuda::refuse_fused<kInstructions>(problem).empty()) return 0;
   const Data addends = data == Data::kIntegers ? data : Data::kNormal;
   const Data weights = data == Data::kNotFinite && once_in(2) ? Data::kNormal : data;
   Values input = random_values(problem.dtype, problem.input, data);
@@ -202,7 +204,7 @@ int64_t check(const im2win_conv2d_desc& desc, Data data) {
       problem.dtype, problem.has_residual ? problem.residual : problem.output, addends);
   Values output(problem.dtype, problem.output);
 
-  const auto convolution = cuda::configure_fused(problem, {0, 1});
+  const auto convolution = cuda::configure_fused<kInstructions>(problem, {0, 1});
   std::vector<uint64_t> packed(static_cast<size_t>(convolution->packed_filter_bytes() / 8 + 1));
   convolution->pack_filter(filter.data(), packed.data(), nullptr);
   const bool has_bias = problem.bias_dtype != IM2WIN_NONE;
@@ -260,7 +262,10 @@ int main(int argc, char** argv) {
     const bool wide = desc.dtype == IM2WIN_FLOAT32 && desc.math == IM2WIN_MATH_FP32;
     const Data data = static_cast<Data>(between(0, wide ? 3 : 1));
     if (verbose) print(desc, data);
-    if (check(desc, data) == 0) continue;
+    const bool wgmma = once_in(2);
+    if ((wgmma ? check<Instructions::kWgmma>(desc, data) : check<Instructions::kMma>(desc, data)) ==
+        0)
+      continue;
     ++failures;
     print(desc, data);
   }

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "backend.hpp"
+#include "cuda/fused/tile.hpp"
 #include "cuda/im2win_tile.hpp"
 
 namespace im2win::cuda {
@@ -15,8 +16,11 @@ std::unique_ptr<Convolution> configure_direct(const Problem& problem, const Targ
 std::string refuse_depthwise(const Problem& problem);
 std::unique_ptr<Convolution> configure_depthwise(const Problem& problem, const Target& target);
 
+template <fused::Instructions kInstructions>
 std::string refuse_fused(const Problem& problem);
+template <fused::Instructions kInstructions>
 std::string fused_refuses_device(int32_t device);
+template <fused::Instructions kInstructions>
 std::unique_ptr<Convolution> configure_fused(const Problem& problem, const Target& target);
 
 std::string refuse_implicit_gemm(const Problem& problem);

@@ -79,9 +79,14 @@ int multiprocessors(int32_t device) {
   return attribute(cudaDevAttrMultiProcessorCount, device, "cudaDevAttrMultiProcessorCount");
 }
 
-bool is_compute_capability_90(int32_t device) {
-  return attribute(cudaDevAttrComputeCapabilityMajor, device,
-                   "cudaDevAttrComputeCapabilityMajor") == 9;
+int compute_capability(int32_t device) {
+  return 10 * attribute(cudaDevAttrComputeCapabilityMajor, device, "the compute capability") +
+         attribute(cudaDevAttrComputeCapabilityMinor, device, "the compute capability");
+}
+
+int shared_bytes_of_block(int32_t device) {
+  return attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin, device,
+                   "cudaDevAttrMaxSharedMemoryPerBlockOptin");
 }
 
 std::string describe(int32_t device) {

@@ -26,7 +26,10 @@ void require_device(int32_t device);
 std::string describe(int32_t device);
 
 int multiprocessors(int32_t device);
-bool is_compute_capability_90(int32_t device);
+/// Such as 90 for 9.0.
+int compute_capability(int32_t device);
+/// The most shared memory that a block can have.
+int shared_bytes_of_block(int32_t device);
 
 /// INVALID_ARGUMENT, naming the argument, if kernels on the device cannot reach the pointer. It
 /// only asks the driver's tables, and is legal while a stream is being captured.

@@ -136,12 +136,12 @@ PackArguments::PackArguments(const Problem& problem, const TileChoice& choice,
 namespace {
 
 template <class Element>
-bool choose(const Problem& problem, const Kernels<Element>& kernels, int multiprocessors,
+bool choose(const Problem& problem, const Kernels<Element>& kernels, const Chip& chip,
             TileChoice& choice) {
   KernelShape shapes[16];
   int count = 0;
   for (const CompiledKernel<Element>& kernel : kernels.kernels) shapes[count++] = kernel.shape;
-  return choose_tile(problem, kernels.operands, shapes, count, multiprocessors, choice);
+  return choose_tile(problem, kernels.operands, shapes, count, chip, choice);
 }
 
 template <class Element>
@@ -155,7 +155,7 @@ class Fused final : public Convolution {
         pack_arguments_(problem, choice, kernel_.shape, kernels.operands),
         blocks_(std::min<int64_t>(arguments_.tiles, multiprocessors(device))) {
     const CurrentDevice current(device);
-    allow_shared_memory(reinterpret_cast<const void*>(kernel_.run), kMaxSharedBytes);
+    allow_shared_memory(reinterpret_cast<const void*>(kernel_.run), shared_bytes_of_block(device));
     allow_shared_memory(reinterpret_cast<const void*>(pack_), kMaxPackSharedBytes);
   }
 
@@ -199,13 +199,21 @@ class Fused final : public Convolution {
 };
 
 /// Calls `use` with the kernels for the problem.
-template <class Use>
+template <Instructions kInstructions, class Use>
 auto with_kernels(const Problem& problem, const Use& use) {
   switch (problem.dtype) {
-    case IM2WIN_FLOAT16: return use(half_kernels());
-    case IM2WIN_BFLOAT16: return use(bfloat16_kernels());
-    default: return use(problem.math == IM2WIN_MATH_TF32 ? tf32_kernels() : split_kernels());
+    case IM2WIN_FLOAT16: return use(half_kernels<kInstructions>());
+    case IM2WIN_BFLOAT16: return use(bfloat16_kernels<kInstructions>());
+    default:
+      return use(problem.math == IM2WIN_MATH_TF32 ? tf32_kernels<kInstructions>()
+                                                  : split_kernels<kInstructions>());
   }
+}
+
+/// The least of the devices that have the instructions: more bears on which tile is chosen, not on
+/// whether there is one.
+constexpr Chip least_chip(Instructions instructions) {
+  return {1, instructions == Instructions::kWgmma ? 227 * 1024 : 99 * 1024};
 }
 
 std::string refuse_sizes(const Problem& problem) {
@@ -226,34 +234,51 @@ std::string refuse_sizes(const Problem& problem) {
 }  // namespace
 }  // namespace fused
 
+template <fused::Instructions kInstructions>
 std::string refuse_fused(const Problem& problem) {
+  using namespace fused;
   if (problem.dtype == IM2WIN_FLOAT64) return "does not take float64";
   if (problem.dtype == IM2WIN_FLOAT32 && problem.math == IM2WIN_MATH_IEEE)
     return "does not take math mode ieee";
-  if (std::string reason = fused::refuse_sizes(problem); !reason.empty()) return reason;
-  constexpr int kAny =
-      132;  // the device bears on which tile is chosen, not on whether there is one
-  fused::TileChoice choice;
-  if (!fused::with_kernels(problem, [&](const auto& kernels) {
-        return fused::choose(problem, kernels, kAny, choice);
+  if (std::string reason = refuse_sizes(problem); !reason.empty()) return reason;
+  TileChoice choice;
+  if (!with_kernels<kInstructions>(problem, [&](const auto& kernels) {
+        return choose(problem, kernels, least_chip(kInstructions), choice);
       }))
     return text("takes no filters of ", problem.r, " x ", problem.s, " with these steps");
   return "";
 }
 
+template <fused::Instructions kInstructions>
 std::string fused_refuses_device(int32_t device) {
-  if (is_compute_capability_90(device)) return "";
-  return "needs a device of compute capability 9.0";
+  const int capability = compute_capability(device);
+  if constexpr (kInstructions == fused::Instructions::kWgmma) {
+    if (capability != 90) return text("needs compute capability 9.0, not ", capability / 10.0);
+  } else {
+    if (capability < 80) return text("needs compute capability 8.0, not ", capability / 10.0);
+  }
+  return "";
 }
 
+template <fused::Instructions kInstructions>
 std::unique_ptr<Convolution> configure_fused(const Problem& problem, const Target& target) {
   using namespace fused;
-  return with_kernels(problem, [&]<class Element>(const Kernels<Element>& kernels) {
-    TileChoice choice;
-    choose(problem, kernels, multiprocessors(target.device), choice);
-    return std::unique_ptr<Convolution>(
-        std::make_unique<Fused<Element>>(problem, kernels, choice, target.device));
-  });
+  const Chip chip = {multiprocessors(target.device), shared_bytes_of_block(target.device)};
+  return with_kernels<kInstructions>(
+      problem, [&]<class Element>(const Kernels<Element>& kernels) -> std::unique_ptr<Convolution> {
+        TileChoice choice;
+        choose(problem, kernels, chip, choice);
+        return std::make_unique<Fused<Element>>(problem, kernels, choice, target.device);
+      });
 }
+
+template std::string refuse_fused<fused::Instructions::kWgmma>(const Problem&);
+template std::string refuse_fused<fused::Instructions::kMma>(const Problem&);
+template std::string fused_refuses_device<fused::Instructions::kWgmma>(int32_t);
+template std::string fused_refuses_device<fused::Instructions::kMma>(int32_t);
+template std::unique_ptr<Convolution> configure_fused<fused::Instructions::kWgmma>(const Problem&,
+                                                                                   const Target&);
+template std::unique_ptr<Convolution> configure_fused<fused::Instructions::kMma>(const Problem&,
+                                                                                 const Target&);
 
 }  // namespace im2win::cuda

@@ -38,6 +38,31 @@ __device__ __forceinline__ void take_registers() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));
 }
 
+/// Four matrices of 8 rows by 16 bytes: lane i gives the shared address of row i mod 8 of matrix
+/// i / 8, and gets the 4 bytes i mod 4 of row i / 4 of each (PTX ISA, ldmatrix).
+__device__ __forceinline__ void load_matrices(uint32_t row, uint32_t (&x)[4]) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3])
+               : "r"(row)
+               : "memory");
+}
+
+#define IM2WIN_MMA(name, instruction)                                                \
+  __device__ __forceinline__ void name(float* d, const uint32_t(&a)[4], uint32_t b0, \
+                                       uint32_t b1) {                                \
+    asm volatile("mma.sync.aligned." instruction                                     \
+                 " {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"  \
+                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])                    \
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));    \
+  }
+
+/// d += a * b of a warp: 16 rows of a and 8 of b, by 32 bytes (PTX ISA, mma).
+IM2WIN_MMA(mma_half, "m16n8k16.row.col.f32.f16.f16.f32")
+IM2WIN_MMA(mma_bfloat16, "m16n8k16.row.col.f32.bf16.bf16.f32")
+IM2WIN_MMA(mma_tf32, "m16n8k8.row.col.f32.tf32.tf32.f32")
+
+#undef IM2WIN_MMA
+
 /// A barrier among `threads` threads of the block. 0 is __syncthreads'.
 __device__ __forceinline__ void named_barrier(int id, int threads) {
   asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");

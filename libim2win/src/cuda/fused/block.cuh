@@ -19,10 +19,12 @@ enum : int {
 
 constexpr int kMultiplyingWarps = 8;
 
-template <class Element_, Operands kOperands_, int kFilters, int kColumns>
+template <class Element_, Operands kOperands_, Instructions kInstructions_, int kFilters,
+          int kColumns>
 struct Kernel {
   using Element = Element_;
   static constexpr Operands kOperands = kOperands_;
+  static constexpr Instructions kInstructions = kInstructions_;
   static constexpr KernelShape kShape = {kFilters, kColumns};
   static constexpr int kSums = kColumns / 2;  // of a thread
   // Of a thread, after the warpgroups have dealt them anew: 128 * (staging + 2 * multiplying) is

@@ -1,4 +1,4 @@
-// im2win_fused on compute capability 9.0. Persistent blocks of three warpgroups: one stages operands
+// im2win_fused. Persistent blocks of three warpgroups: one stages operands
 // in shared memory (staging.cuh), two multiply (multiply.cuh) and write (writer.cuh).
 #pragma once
 
@@ -29,25 +29,27 @@ __device__ __forceinline__ void multiply_and_write(const Arguments<typename T::E
 template <class T>
 __global__ void __launch_bounds__(kThreads, 1)
     fused_kernel(const __grid_constant__ Arguments<typename T::Element> a) {
+  constexpr bool kWgmma = T::kInstructions == Instructions::kWgmma;
   const Block<T> block = {a.shared};
   if (threadIdx.x == 0) {
     barriers().slabs.initialize(kStagingThreads / 32, kMultiplyingWarps);
     barriers().filters.initialize(1, kMultiplyingWarps);
-    ::cuda::ptx::fence_mbarrier_init(::cuda::ptx::sem_release, ::cuda::ptx::scope_cluster);
+    if constexpr (kWgmma)
+      ::cuda::ptx::fence_mbarrier_init(::cuda::ptx::sem_release, ::cuda::ptx::scope_cluster);
   }
   __syncthreads();
 
   // The same for a warp, which the compiler must know to keep descriptors in uniform registers.
   const int warp = __shfl_sync(~0u, static_cast<int>(threadIdx.x) / 32, 0);
   if (warp < 4) {
-    ptx::give_up_registers<T::kStagingRegisters>();
+    if constexpr (kWgmma) ptx::give_up_registers<T::kStagingRegisters>();
     if (warp < kStagingThreads / 32) {
       WindowStaging<T>(a, block).run();
-    } else if (threadIdx.x % 32 == 0) {
-      stage_filters<T>(a, block);
+    } else {
+      FilterStaging<T>(a, block).run();
     }
   } else {
-    ptx::take_registers<T::kMultiplyingRegisters>();
+    if constexpr (kWgmma) ptx::take_registers<T::kMultiplyingRegisters>();
     multiply_and_write<T>(a, block, warp / 4 - 1);
   }
 }

@@ -25,9 +25,13 @@ struct Kernels {
   PackKernel<Element> pack;
 };
 
+template <Instructions kInstructions>
 const Kernels<__half>& half_kernels();
+template <Instructions kInstructions>
 const Kernels<__nv_bfloat16>& bfloat16_kernels();
+template <Instructions kInstructions>
 const Kernels<float>& tf32_kernels();
+template <Instructions kInstructions>
 const Kernels<float>& split_kernels();
 
 }  // namespace im2win::cuda::fused

@@ -2,9 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 #include "cuda/fused/arguments.cuh"
 #include "cuda/fused/block.cuh"
+#include "cuda/fused/descriptor.cuh"
+#include "cuda/fused/mma.cuh"
+#include "cuda/fused/order.cuh"
 #include "cuda/fused/wgmma.cuh"
 #include "cuda/ptx.cuh"
 
@@ -51,7 +55,10 @@ class Multiplier {
   // one without them; twice that for good measure.
   static constexpr int kBoundOfStep = 2 * 16 * 2 * 4;
 
-  using Product = Wgmma<T::kOperands, T::kShape.columns>;
+  static constexpr bool kWgmma = T::kInstructions == Instructions::kWgmma;
+  using Product = std::conditional_t<kWgmma, Wgmma<T::kOperands, T::kShape.columns>,
+                                     Mma<T::kOperands, T::kShape.columns>>;
+  using Order = std::conditional_t<kWgmma, WgmmaOrder, MmaOrder>;
 
   /// A warp's lane 0 tells for all of them.
   __device__ __forceinline__ static bool is_teller() { return threadIdx.x % 32 == 0; }
@@ -91,8 +98,7 @@ class Multiplier {
         slab_.advance(a_.tile.slab_stages);
       }
     }
-    ptx::wgmma_wait<0>();
-    ptx::accumulators_written(sums.sum);
+    Order::end(sums.sum);
     hand_back(pending);
     sums.doubt[0] = sums.doubt[1] = 0;
   }
@@ -114,13 +120,13 @@ class Multiplier {
                                         Pending& pending) {
     wait_filters();
     const uint64_t filters = filter_stage(), windows = slab_stage();
-    ptx::wgmma_fence();
+    Order::begin();
 #pragma unroll
     for (int i = 0; i < kCount; ++i)
       Product::multiply(sums, filters + i * kStep, windows + step(steps, first + i),
                         i > 0 || pending.accumulate);
-    ptx::wgmma_commit();
-    ptx::wgmma_wait<1>();
+    Order::commit();
+    Order::template wait<1>();
     hand_back(pending);
     pending.filters = filter_.stage;
     pending.accumulate = true;
@@ -208,30 +214,28 @@ class Multiplier {
     const uint32_t low = static_cast<uint32_t>(block_.layout.part / kUnitBytes);
     const float factor[2] = {walk.factor[0], walk.factor[1]};
     float part[T::kSums];
-    ptx::wgmma_fence();
+    Order::begin();
 #pragma unroll
     for (int i = 0; i < kCount; ++i) {
       const uint64_t f = batch.filters + i * kStep, w = batch.windows + batch.steps[i];
       Product::multiply(part, f, w + low, i > 0);
       Product::multiply(part, f + kPart, w, true);
     }
-    ptx::wgmma_commit();
-    ptx::wgmma_wait<0>();
-    ptx::accumulators_written(part);
+    Order::commit();
+    Order::end(part);
     add(part, factor[0] * kLow, factor[1] * kLow, sums);
 
-    ptx::wgmma_fence();
+    Order::begin();
 #pragma unroll
     for (int i = 0; i < kCount; ++i)
       Product::multiply(part, batch.filters + i * kStep, batch.windows + batch.steps[i], i > 0);
-    ptx::wgmma_commit();
+    Order::commit();
     const int used_filters = filter_.stage, used_slab = slab_.stage;
     const bool slab_ends = walk.step == walk.steps->count;
     filter_.advance(a_.tile.filter_stages);
     const bool more = !slab_ends || leave_slab(walk);
     if (more) batch = next_batch(walk);
-    ptx::wgmma_wait<0>();
-    ptx::accumulators_written(part);
+    Order::end(part);
     release_filters(used_filters);
     if (slab_ends && is_teller()) barriers().slabs.arrive_empty(used_slab);
     add(part, factor[0], factor[1], sums);

@@ -21,8 +21,13 @@ struct Cursor {
 };
 
 __device__ __forceinline__ void wait(uint64_t* barrier, uint32_t parity) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
+  while (!::cuda::ptx::mbarrier_test_wait_parity(barrier, parity)) {
+  }
+#else
   while (!::cuda::ptx::mbarrier_try_wait_parity(barrier, parity)) {
   }
+#endif
 }
 
 template <int kStages>

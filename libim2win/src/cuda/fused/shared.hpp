@@ -7,9 +7,6 @@
 
 namespace im2win::cuda::fused {
 
-/// Of a block on compute capability 9.0.
-constexpr int64_t kMaxSharedBytes = 227 * 1024;
-
 /// Units that a staging thread holds in registers between finding a slab's maximum and splitting.
 constexpr int kMaxHeldUnits = 6;
 

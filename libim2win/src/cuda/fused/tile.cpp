@@ -80,11 +80,11 @@ struct TapRows {
 /// What remains once the kernel, the packing of units and the planes are given.
 class Search {
  public:
-  Search(const Problem& problem, Operands operands, int multiprocessors, TileChoice& best)
+  Search(const Problem& problem, Operands operands, const Chip& chip, TileChoice& best)
       : problem_(problem),
         operands_(operands),
         traits_(traits(operands)),
-        multiprocessors_(multiprocessors),
+        chip_(chip),
         best_(best) {
     const int c = static_cast<int>(std::min<int64_t>(problem.c_per_group(), traits_.unit_elements));
     unit_channels_ = problem.s > 1 ? static_cast<int>(std::bit_ceil(static_cast<unsigned>(c)))
@@ -236,7 +236,7 @@ class Search {
     return static_cast<int>(std::min({batches() / 2, ahead_in_slabs, ahead_in_filters}));
   }
 
-  bool fits() const { return shared_layout(tile_, shape_, operands_).total <= kMaxSharedBytes; }
+  bool fits() const { return shared_layout(tile_, shape_, operands_).total <= chip_.shared_bytes; }
 
   /// Cycles of the multiprocessor that has most to do, from what an H200 measured.
   double cost() const {
@@ -254,13 +254,13 @@ class Search {
                                                         : 900 + 0.25 * elements;
     const double finish = 600 + 6.0 * shape_.columns;
     const double tile = std::max({multiply, filters, slab * tile_.slabs()}) + finish;
-    return std::max(1.0, std::ceil(tiles() / multiprocessors_)) * tile + slab;
+    return std::max(1.0, std::ceil(tiles() / chip_.multiprocessors)) * tile + slab;
   }
 
   const Problem& problem_;
   Operands operands_;
   OperandTraits traits_;
-  int multiprocessors_;
+  Chip chip_;
   TileChoice& best_;
   int unit_channels_, unit_columns_;
   bool copies_;
@@ -313,9 +313,9 @@ void pair_units(const TileChoice& choice, const TapColumns& columns, int row_shi
 }  // namespace
 
 bool choose_tile(const Problem& problem, Operands operands, const KernelShape* shapes, int count,
-                 int multiprocessors, TileChoice& choice) {
+                 const Chip& chip, TileChoice& choice) {
   choice.kernel = -1;
-  Search search(problem, operands, multiprocessors, choice);
+  Search search(problem, operands, chip, choice);
   for (int i = 0; i < count; ++i) search.try_kernel(i, shapes[i]);
   if (choice.kernel < 0) return false;
   for (int kind = 0; kind < 2; ++kind)

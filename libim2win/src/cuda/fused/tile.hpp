@@ -31,6 +31,12 @@ enum class Operands {
   kSplit,     // float32 as two float16: high + low / 2^11, scaled by a power of two
 };
 
+/// What multiplies.
+enum class Instructions {
+  kWgmma,  // of compute capability 9.0, a warpgroup at a time, while it goes on
+  kMma,    // mma.sync, of 8.0 and later, a warp at a time
+};
+
 struct OperandTraits {
   int unit_elements;  // operands in 16 bytes
   int parts;          // operands an element is split in
@@ -144,10 +150,16 @@ struct TileChoice {
   double cost;  // in cycles, an estimate
 };
 
-/// The cheapest tile of any of the `count` shapes on a device of so many multiprocessors. False if
+/// What the choice needs to know of a device.
+struct Chip {
+  int multiprocessors;
+  int shared_bytes;  // of a block, at most
+};
+
+/// The cheapest tile of any of the `count` shapes on such a device. False if
 /// none can take the problem.
 bool choose_tile(const Problem& problem, Operands operands, const KernelShape* shapes, int count,
-                 int multiprocessors, TileChoice& choice);
+                 const Chip& chip, TileChoice& choice);
 
 /// Such as "128 filters x 2 images x 7 x 7, ...": for people.
 std::string describe(const Tile& tile);

@@ -1,10 +1,4 @@
 // The products of im2win_fused on compute capability 9.0: wgmma, both operands in shared memory.
-//
-// The operands are core matrices, 8 rows (filters, or positions) by 16 bytes of K, without swizzle
-// (PTX ISA, "Asynchronous warpgroup-level matrix instructions"): the descriptor holds the start, the
-// distance of a step's two units (leading dimension) and that of neighbouring core matrices along
-// the rows (stride), in units of 16 bytes at bits 0, 16 and 32. A start may be any multiple of 16
-// bytes, so the shift of a tap is an addition.
 #pragma once
 
 #include <cstdint>
@@ -12,12 +6,6 @@
 #include "cuda/fused/tile.hpp"
 
 namespace im2win::cuda::fused {
-
-/// `leading` and `stride` in units.
-__device__ __forceinline__ uint64_t descriptor(uint32_t address, uint32_t leading,
-                                               uint32_t stride) {
-  return uint64_t{stride} << 32 | (leading << 16 | address / kUnitBytes);
-}
 
 /// d = a * b, or with `accumulate` d += a * b: a is 64 filters, b kColumns positions, by the K of a
 /// step. A thread holds the sums of filters lane / 4 + {0, 8} of its warp's 16, and of columns

@@ -208,7 +208,7 @@ class Writer {
 
   /// Eight columns to the patch, as they go out.
   __device__ __forceinline__ void put(const float* sum, int column, const float (&bias)[2]) const {
-    if constexpr (kHalves) {
+    if constexpr (kHalves && T::kInstructions == Instructions::kWgmma) {
       // Two 8 x 8 matrices, of filters 0 to 7 and 8 to 15: lanes 0 to 7 and 8 to 15 give the places
       // of their columns.
       uint32_t pairs[2];
@@ -220,10 +220,13 @@ class Writer {
       }
       ptx::store_transposed(word(column + lane_ % 8, lane_ / 8 % 2), pairs[0], pairs[1]);
     } else {
-      float* to = patch_.sums + (column + lane_ % 4 * 2) * kTransposedPatchPitch + lane_ / 4;
 #pragma unroll
-      for (int i = 0; i < 4; ++i)
-        to[i % 2 * kTransposedPatchPitch + i / 2 * 8] = finished(sum[i], bias[i / 2]);
+      for (int i = 0; i < 4; ++i) {
+        const int filter = lane_ / 4 + i / 2 * 8;
+        uint4* to = word(column + lane_ % 4 * 2 + i % 2, filter / kWordFilters);
+        reinterpret_cast<Element*>(to)[filter % kWordFilters] =
+            from_compute<Element>(finished(sum[i], bias[i / 2]));
+      }
     }
   }
 

@@ -1,6 +1,9 @@
 // cuda/ptx.cuh, emulated.
 #pragma once
 
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
 #include <cstdint>
 
 #include "emulator.hpp"
@@ -20,6 +23,51 @@ template <int kRegisters>
 void give_up_registers() {}
 template <int kRegisters>
 void take_registers() {}
+
+inline float tf32_at(const void* p) {
+  return __uint_as_float(*static_cast<const uint32_t*>(p) & ~0x1fffu);
+}
+inline float bfloat16_at(const void* p) {
+  return __bfloat162float(*static_cast<const __nv_bfloat16*>(p));
+}
+inline float half_at(const void* p) { return __half2float(*static_cast<const __half*>(p)); }
+
+inline void load_matrices(uint32_t row, uint32_t (&x)[4]) {
+  const uint64_t* rows = emulator::exchange(row);
+  const unsigned lane = threadIdx.x % 32;
+  for (unsigned matrix = 0; matrix < 4; ++matrix)
+    std::memcpy(&x[matrix], dynamic_shared_memory + rows[8 * matrix + lane / 4] + lane % 4 * 4, 4);
+}
+
+/// d += a * b, 16 rows by 8 columns by kSteps elements, of which `at` reads one of a's or b's bytes.
+template <unsigned kSteps>
+void multiply(float* d, const uint32_t (&a)[4], uint32_t b0, uint32_t b1,
+              float (*at)(const void*)) {
+  constexpr unsigned kBytes = 32 / kSteps;
+  uint64_t rows[3][32];  // registers of all lanes: a0 and a1, a2 and a3, b0 and b1
+  std::memcpy(rows[0], emulator::exchange(a[0] | uint64_t{a[1]} << 32), sizeof rows[0]);
+  std::memcpy(rows[1], emulator::exchange(a[2] | uint64_t{a[3]} << 32), sizeof rows[1]);
+  std::memcpy(rows[2], emulator::exchange(b0 | uint64_t{b1} << 32), sizeof rows[2]);
+  const unsigned lane = threadIdx.x % 32;
+  for (unsigned i = 0; i < 4; ++i)
+    for (unsigned k = 0; k < kSteps; ++k) {
+      const unsigned half = k / (kSteps / 2), byte = k % (kSteps / 2) * kBytes;
+      const unsigned owner = byte / 4, row = i / 2, column = lane % 4 * 2 + i % 2;
+      const auto* x = reinterpret_cast<const char*>(&rows[half][lane / 4 * 4 + owner]) + 4 * row;
+      const auto* y = reinterpret_cast<const char*>(&rows[2][column * 4 + owner]) + 4 * half;
+      d[i] += at(x + byte % 4) * at(y + byte % 4);
+    }
+}
+
+inline void mma_half(float* d, const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
+  multiply<16>(d, a, b0, b1, half_at);
+}
+inline void mma_bfloat16(float* d, const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
+  multiply<16>(d, a, b0, b1, bfloat16_at);
+}
+inline void mma_tf32(float* d, const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
+  multiply<8>(d, a, b0, b1, tf32_at);
+}
 
 inline void named_barrier(int id, int threads) { emulator::barrier(id, threads); }
 inline void named_barrier_arrive(int id, int threads) { emulator::barrier_arrive(id, threads); }

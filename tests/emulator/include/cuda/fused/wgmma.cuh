@@ -1,19 +1,14 @@
 // cuda/fused/wgmma.cuh, emulated: operands are found from descriptors as the hardware finds them.
 #pragma once
 
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
-
 #include <cstdint>
 
+#include "cuda/fused/descriptor.cuh"
 #include "cuda/fused/tile.hpp"
+#include "cuda/ptx.cuh"
 #include "emulator.hpp"
 
 namespace im2win::cuda::fused {
-
-inline uint64_t descriptor(uint32_t address, uint32_t leading, uint32_t stride) {
-  return uint64_t{stride} << 32 | (leading << 16 | address / kUnitBytes);
-}
 
 template <Operands kOperands, int kColumns>
 struct Wgmma {
@@ -39,19 +34,19 @@ struct Wgmma {
   static constexpr unsigned kSteps = 2 * kUnitElements;
 
   static float operand(uint64_t descriptor, unsigned row, unsigned k) {
-    const auto field = [&](int bit) { return (descriptor >> bit & 0x3fff) * kUnitBytes; };
-    const char* core =
-        dynamic_shared_memory + field(0) + row / 8 * field(32) + k / kUnitElements * field(16);
-    return element(core + row % 8 * kUnitBytes + k % kUnitElements * kUnitBytes / kUnitElements);
+    return element(
+        dynamic_shared_memory +
+        row_address(descriptor, static_cast<int>(row), static_cast<int>(k / kUnitElements)) +
+        k % kUnitElements * kUnitBytes / kUnitElements);
   }
 
   static float element(const void* p) {
     if constexpr (kOperands == Operands::kTf32) {
-      return __uint_as_float(*static_cast<const uint32_t*>(p) & ~0x1fffu);
+      return ptx::tf32_at(p);
     } else if constexpr (kOperands == Operands::kBFloat16) {
-      return __bfloat162float(*static_cast<const __nv_bfloat16*>(p));
+      return ptx::bfloat16_at(p);
     } else {
-      return __half2float(*static_cast<const __half*>(p));
+      return ptx::half_at(p);
     }
   }
 };

@@ -2,8 +2,9 @@
 
 namespace im2win::cuda::fused {
 
-const Kernels<__nv_bfloat16>& bfloat16_kernels() {
-  return instantiate<__nv_bfloat16, Operands::kBFloat16, KernelShape{128, 120},
+template <>
+const Kernels<__half>& half_kernels<Instructions::kWgmma>() {
+  return instantiate<__half, Operands::kHalf, Instructions::kWgmma, KernelShape{128, 120},
                      KernelShape{128, 160}, KernelShape{128, 200}, KernelShape{128, 240},
                      KernelShape{64, 80}, KernelShape{64, 160}, KernelShape{64, 240}>();
 }

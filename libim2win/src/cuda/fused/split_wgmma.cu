@@ -1,0 +1,12 @@
+#include "cuda/fused/table.cuh"
+
+namespace im2win::cuda::fused {
+
+template <>
+const Kernels<float>& split_kernels<Instructions::kWgmma>() {
+  return instantiate<float, Operands::kSplit, Instructions::kWgmma, KernelShape{128, 80},
+                     KernelShape{128, 120}, KernelShape{128, 160}, KernelShape{64, 80},
+                     KernelShape{64, 120}, KernelShape{64, 160}>();
+}
+
+}  // namespace im2win::cuda::fused
