@@ -29,6 +29,7 @@ __device__ __forceinline__ void multiply_and_write(const Arguments<typename T::E
 template <class T>
 __global__ void __launch_bounds__(kThreads, 1)
     fused_kernel(const __grid_constant__ Arguments<typename T::Element> a) {
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800  // never launched below: see device_refusal
   constexpr bool kWgmma = T::kInstructions == Instructions::kWgmma;
   const Block<T> block = {a.shared};
   if (threadIdx.x == 0) {
@@ -52,6 +53,7 @@ __global__ void __launch_bounds__(kThreads, 1)
     if constexpr (kWgmma) ptx::take_registers<T::kMultiplyingRegisters>();
     multiply_and_write<T>(a, block, warp / 4 - 1);
   }
+#endif
 }
 
 }  // namespace im2win::cuda::fused

@@ -23,8 +23,6 @@ struct Patch {
   float sums[kPatchFilters * kPatchPitch];
   float bias[kPatchFilters];
   float doubt[kPatchFilters];
-  int32_t doubtful;
-  int32_t unused[3];  // keeps the next patch aligned to 16 bytes
 };
 static_assert(sizeof(Patch) % 16 == 0);
 constexpr int64_t kPatchBytes = 8 * sizeof(Patch);

@@ -245,19 +245,23 @@ class Writer {
         patch_.doubt[lane_ / 4 + 8 * i] = sums.doubt[i];
       }
     }
-    patch_.doubtful = doubtful;
     float* const to = patch_.sums + lane_ / 4 * kPatchPitch + lane_ % 4 * 2;
-#pragma unroll
+#pragma unroll 1
     for (int first = 0; first < T::kShape.columns; first += kPatchColumns) {
       __syncwarp();
-      for_eights(sums, first, [&](const float* sum, int column) {
+      // Registers have no run-time index; what follows is long, and there once.
 #pragma unroll
-        for (int i = 0; i < 2; ++i)
-          *reinterpret_cast<float2*>(to + i * 8 * kPatchPitch + column) =
-              make_float2(sum[2 * i], sum[2 * i + 1]);
-      });
+      for (int chunk = 0; chunk < T::kShape.columns; chunk += kPatchColumns) {
+        if (chunk != first) continue;
+        for_eights(sums, chunk, [&](const float* sum, int column) {
+#pragma unroll
+          for (int i = 0; i < 2; ++i)
+            *reinterpret_cast<float2*>(to + i * 8 * kPatchPitch + column) =
+                make_float2(sum[2 * i], sum[2 * i + 1]);
+        });
+      }
       __syncwarp();
-      if (patch_.doubtful) settle_doubts(tile, k, filters, first);
+      if (doubtful) settle_doubts(tile, k, filters, first);
       write_patch(filters, first);
     }
   }
