@@ -9,11 +9,8 @@ from pathlib import Path
 
 import pytest
 
-import capi
 import im2win
 from im2win._library import PATH, ffi, lib
-from numerics import assert_convolved, normal
-from problems import FILTER_EDGES, GEOMETRY, PIXEL_EDGES
 from targets import DEVICES
 
 HEADER = Path(__file__).parents[1] / "libim2win/include/im2win/im2win.h"
@@ -119,22 +116,6 @@ assert str(PATH.resolve()) in open("/proc/self/maps").read()
 time.sleep(0.1)
 """
     run_python(script, OMP_NUM_THREADS="4")
-
-
-@pytest.mark.parametrize("isa", ["baseline", "avx2", "avx512"])
-def test_every_instruction_set(isa: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each has tiles of its own size, so that all tile edges are other ones."""
-    monkeypatch.setenv("IM2WIN_CPU_ISA", isa)
-    try:
-        description = im2win.info().devices["cpu"]
-    except ValueError as unknown:
-        pytest.skip(str(unknown))
-    if f", {isa}," not in description:
-        pytest.skip(f"this machine has no {isa}: {description}")
-    for problem in [*FILTER_EDGES, *PIXEL_EDGES, *GEOMETRY]:
-        x, weight = normal(problem.input_shape, "float32"), normal(problem.weight_shape, "float32")
-        y = capi.run(problem, x, weight, algorithm="im2win")
-        assert_convolved(y, x, weight, problem, "im2win")
 
 
 def test_unknown_instruction_set(monkeypatch: pytest.MonkeyPatch) -> None:

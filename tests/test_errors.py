@@ -110,9 +110,9 @@ WRONG: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"weight": records(W)}, ValueError, "weight has strides of .* bytes"),
     # what one algorithm refuses
     (
-        {"algorithm": "im2win", "input": X.astype(np.float64), "weight": W.astype(np.float64)},
+        {"algorithm": "depthwise"},
         im2win.Im2winError,
-        "algorithm im2win takes float32 tensors, not float64",
+        "algorithm depthwise takes one input channel a group, not 4",
     ),
     (
         {"algorithm": "im2win", "workspace_limit": 64},
@@ -144,7 +144,7 @@ def test_wrong_arguments(change: dict[str, Any], error: type[Exception], message
 
 def test_statuses_of_errors_that_are_no_arguments() -> None:
     with pytest.raises(im2win.Im2winError) as refusal:
-        im2win.conv2d(X.astype(np.float64), W.astype(np.float64), algorithm="im2win")
+        im2win.conv2d(X, W, algorithm="depthwise")
     assert refusal.value.status == "IM2WIN_UNSUPPORTED"
     with pytest.raises(im2win.Im2winError) as limited:
         im2win.conv2d(X, W, algorithm="im2win", workspace_limit=0)

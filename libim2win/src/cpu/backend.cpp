@@ -6,7 +6,7 @@
 #include "cpu/depthwise.hpp"
 #include "cpu/direct.hpp"
 #include "cpu/im2win.hpp"
-#include "cpu/microkernel.hpp"
+#include "cpu/isa.hpp"
 #include "cpu/parallel.hpp"
 #include "cpu/transform.hpp"
 #include "status.hpp"
@@ -45,7 +45,7 @@ void require_device(int32_t) {}
 
 std::string describe(int32_t) {
   const int32_t threads = cpu::default_threads();
-  return text(processor_name(), ", ", cpu::choose_microkernels().isa, ", ", threads,
+  return text(processor_name(), ", ", cpu::isa_name(cpu::choose_isa()), ", ", threads,
               threads == 1 ? " thread" : " threads");
 }
 

@@ -3,20 +3,10 @@
 #include <algorithm>
 
 #include "cpu/depthwise_plan.hpp"
-#include "cpu/isa.hpp"
 #include "status.hpp"
 
 namespace im2win::cpu {
 namespace {
-
-const DepthwiseKernelSet& choose_set() {
-  [[maybe_unused]] const Isa isa = choose_isa();
-#if defined(IM2WIN_X86)
-  if (isa == Isa::kAvx512) return avx512_depthwise_kernels;
-  if (isa == Isa::kAvx2) return avx2_depthwise_kernels;
-#endif
-  return baseline_depthwise_kernels;
-}
 
 // Of one thread: beyond it, nothing would be left of a cache.
 constexpr int64_t kMaxPanelElements = int64_t{1} << 24;
@@ -45,23 +35,6 @@ int64_t planes_panel(const Problem& problem) {
 }
 
 }  // namespace
-
-template <>
-const DepthwiseKernels<double>& choose_depthwise_kernels() {
-  return choose_set().float64;
-}
-template <>
-const DepthwiseKernels<float>& choose_depthwise_kernels() {
-  return choose_set().float32;
-}
-template <>
-const DepthwiseKernels<Float16>& choose_depthwise_kernels() {
-  return choose_set().float16;
-}
-template <>
-const DepthwiseKernels<BFloat16>& choose_depthwise_kernels() {
-  return choose_set().bfloat16;
-}
 
 std::string refuse_depthwise(const Problem& problem) {
   if (problem.c_per_group() != 1)

@@ -34,7 +34,7 @@ template <class Element>
 DepthwiseChannels<Element>::DepthwiseChannels(const Problem& problem, const Target& target)
     : problem_(problem),
       target_(target),
-      kernels_(choose_depthwise_kernels<Element>()),
+      kernels_(choose_kernels<Element>()),
       range_(range_of<Compute>(problem)) {
   const int64_t vector = kernels_.vector_elements;
   reads_in_place_ = std::is_same_v<Element, Compute> && problem.k == problem.c &&

@@ -54,7 +54,7 @@ class DepthwiseChannels final : public Convolution {
 
   Problem problem_;
   Target target_;
-  const DepthwiseKernels<Element>& kernels_;
+  const Kernels<Element>& kernels_;
   std::optional<Range<Compute>> range_;
   bool reads_in_place_;
   bool writes_in_place_;

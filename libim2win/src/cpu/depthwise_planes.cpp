@@ -54,7 +54,7 @@ class DepthwisePlanes final : public Convolution {
 
   Problem problem_;
   Target target_;
-  const DepthwiseKernels<Element>& kernels_;
+  const Kernels<Element>& kernels_;
   std::optional<Range<Compute>> range_;
   int64_t block_rows_;
   int64_t task_planes_;
@@ -72,7 +72,7 @@ template <class Element>
 DepthwisePlanes<Element>::DepthwisePlanes(const Problem& problem, const Target& target)
     : problem_(problem),
       target_(target),
-      kernels_(choose_depthwise_kernels<Element>()),
+      kernels_(choose_kernels<Element>()),
       range_(range_of<Compute>(problem)) {
   const Problem& d = problem_;
   pitch_ = ceil_div(seen_columns(d, d.q), d.stride_w);

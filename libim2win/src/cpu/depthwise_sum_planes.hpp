@@ -1,7 +1,7 @@
-// Depthwise sums with vectors along a plane, for depthwise_template.hpp alone.
+// Depthwise sums with vectors along a plane, for kernels_template.hpp alone.
 #pragma once
 
-#include "cpu/depthwise_vector.hpp"
+#include "cpu/vector.hpp"
 
 namespace im2win::cpu {
 namespace {

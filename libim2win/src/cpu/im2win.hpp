@@ -1,4 +1,4 @@
-// Convolution by windows on the CPU, float32.
+// Convolution by windows on the CPU.
 #pragma once
 
 #include <memory>

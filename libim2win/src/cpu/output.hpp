@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
+#include <optional>
 
 #include "backend.hpp"
-#include "cpu/half.hpp"
+#include "cpu/kernels.hpp"
 #include "epilogue.hpp"
 
 namespace im2win::cpu {
@@ -12,6 +14,31 @@ namespace im2win::cpu {
 /// Of an element, from element [0, 0, 0, 0].
 inline int64_t offset(const Tensor& tensor, int64_t n, int64_t k, int64_t p, int64_t q) {
   return n * tensor.stride[0] + k * tensor.stride[1] + p * tensor.stride[2] + q * tensor.stride[3];
+}
+
+/// Whether kernels can write to it.
+inline bool has_unit_stride(const Tensor& output) {
+  return output.stride[1] == 1 || output.stride[3] == 1;
+}
+
+template <class Compute>
+constexpr Range<Compute> unbounded() {
+  return {-std::numeric_limits<Compute>::infinity(), std::numeric_limits<Compute>::infinity()};
+}
+
+/// What the kernels can do of the epilogue themselves: bias and bounds. Nothing if it takes more.
+template <class Compute>
+std::optional<Range<Compute>> range_of(const Problem& problem) {
+  if (problem.alpha != 1 || problem.has_residual) return std::nullopt;
+  switch (problem.activation) {
+    case IM2WIN_IDENTITY: return unbounded<Compute>();
+    case IM2WIN_RELU: return Range<Compute>{0, unbounded<Compute>().high};
+    case IM2WIN_RELU6: return Range<Compute>{0, 6};
+    case IM2WIN_CLAMP:
+      return Range<Compute>{static_cast<Compute>(problem.activation_params[0]),
+                            static_cast<Compute>(problem.activation_params[1])};
+    default: return std::nullopt;
+  }
 }
 
 template <class Element, class Compute>

@@ -1,7 +1,7 @@
-// Vectors of a register's width, for depthwise_template.hpp alone.
+// Vectors of a register's width, for kernels_template.hpp alone.
 #pragma once
 
-#include "cpu/depthwise_kernels.hpp"
+#include "cpu/kernels.hpp"
 
 namespace im2win::cpu {
 namespace {
@@ -26,6 +26,23 @@ inline Vector<Scalar> load(const Scalar* from) {
 template <class Scalar>
 inline void store(Scalar* to, Vector<Scalar> value) {
   *reinterpret_cast<typename VectorOf<Scalar>::Unaligned*>(to) = value;
+}
+
+template <class Scalar>
+inline bool is_aligned(const Scalar* to) {
+  return reinterpret_cast<uintptr_t>(to) % IM2WIN_VECTOR_BYTES == 0;
+}
+
+/// A store past the caches, to an aligned address. Others see it after the caller's next fence.
+template <class Scalar>
+inline void stream(Scalar* to, Vector<Scalar> value) {
+#if defined(__AVX__)
+  __asm__("vmovntps %1, %0" : "=m"(*reinterpret_cast<Vector<Scalar>*>(to)) : "v"(value));
+#elif defined(__SSE2__)
+  __asm__("movntps %1, %0" : "=m"(*reinterpret_cast<Vector<Scalar>*>(to)) : "x"(value));
+#else
+  store(to, value);
+#endif
 }
 
 template <class Scalar>

@@ -1,5 +1,5 @@
-// The loops of the CPU's depthwise algorithm. One instance an instruction set, all from
-// depthwise_template.hpp, chosen at run time.
+// The inner loops of the CPU's algorithms. One instance an instruction set, all from
+// kernels_template.hpp, chosen at run time.
 #pragma once
 
 #include <cstdint>
@@ -65,6 +65,31 @@ struct PlaneSum {
   int64_t count;
 };
 
+/// Pixels of a full register tile. With 4 vectors of filters it takes 24 of AVX-512's 32 registers
+/// for sums, with 2 it takes 12 of the 16 of AVX2 and SSE2. Six addresses fit general registers too.
+constexpr int kTilePixels = 6;
+constexpr int kPixelStep = 2;  // between the sizes of tiles
+constexpr int kMaxTileVectors = 4;
+constexpr int kMaxVectorBytes = 64;
+
+/// A register tile, pixels times filters: sums[pixel][f] = sum over taps of
+/// windows[pixel][offsets[tap]] * filters[tap * F + f], F being the tile's filters, whole vectors.
+template <class Compute>
+struct WindowTile {
+  const Compute* const* windows;  // of each pixel
+  const int64_t* offsets;
+  int64_t taps;
+  const Compute* filters;
+  Compute* const* sums;  // of each pixel
+  bool is_first;         // or the taps before these are in the sums already
+  bool is_last;          // then the sums get their bias and bounds
+  const Compute* bias;   // of each filter
+  Range<Compute> range;
+  bool streams;         // past the caches to sums too many for them, where they are aligned
+  const Compute* next;  // what follows the windows in memory, to be prefetched: of each tap
+  int64_t next_step;    // the element at next_step times its offset
+};
+
 /// Rows of equal length to be copied, with conversion. Strides are in elements.
 template <class Source, class Target>
 struct Rows {
@@ -75,13 +100,17 @@ struct Rows {
   int64_t target_stride;
   int64_t rows;
   int64_t count;
+  bool streams = false;  // past the caches to a target too large for them, where it is aligned
 };
 
 /// The kernels of an instruction set for one type of tensor.
 template <class Element>
-struct DepthwiseKernels {
+struct Kernels {
   using Compute = typename ComputeOf<Element>::Type;
   int64_t vector_elements;  // of type Compute
+  int max_tile_vectors;
+  /// [vectors - 1][pixels / kPixelStep - 1]
+  void (*sum_windows[kMaxTileVectors][kTilePixels / kPixelStep])(const WindowTile<Compute>& tile);
   void (*sum_channels)(const ChannelRow<Compute>& row);
   void (*sum_plane)(const PlaneSum<Compute>& sum);
   void (*load)(const Rows<Element, Compute>& rows);
@@ -89,17 +118,21 @@ struct DepthwiseKernels {
 };
 
 /// The kernels of an instruction set for all types.
-struct DepthwiseKernelSet {
-  DepthwiseKernels<double> float64;
-  DepthwiseKernels<float> float32;
-  DepthwiseKernels<Float16> float16;
-  DepthwiseKernels<BFloat16> bfloat16;
+struct KernelSet {
+  Kernels<double> float64;
+  Kernels<float> float32;
+  Kernels<Float16> float16;
+  Kernels<BFloat16> bfloat16;
 };
 
-extern const DepthwiseKernelSet baseline_depthwise_kernels;
+extern const KernelSet baseline_kernels;
 #if defined(IM2WIN_X86)
-extern const DepthwiseKernelSet avx2_depthwise_kernels;
-extern const DepthwiseKernelSet avx512_depthwise_kernels;
+extern const KernelSet avx2_kernels;
+extern const KernelSet avx512_kernels;
 #endif
+
+/// Those of choose_isa() for a type of tensor; throws what it throws.
+template <class Element>
+const Kernels<Element>& choose_kernels();
 
 }  // namespace im2win::cpu

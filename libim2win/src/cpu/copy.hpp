@@ -1,0 +1,203 @@
+// Copies with conversion between tensors and what is computed in, for kernels_template.hpp alone.
+// The compiler makes vectors of these loops: they have no branches.
+#pragma once
+
+#include <type_traits>
+#include <utility>
+
+#include "cpu/vector.hpp"
+
+namespace im2win::cpu {
+namespace {
+
+inline double convert(double value, double) { return value; }
+inline float convert(float value, float) { return value; }
+
+inline float convert(BFloat16 value, float) {
+  return __builtin_bit_cast(float, static_cast<uint32_t>(value.bits) << 16);
+}
+
+inline float convert(Float16 value, float) {
+  const uint32_t magnitude = value.bits & 0x7fffU;
+  const uint32_t word = (magnitude << 13) + 0x38000000U;  // the exponent rebiased by 127 - 15
+  // A subnormal is an integer times 2^-24; Inf and NaN have the largest exponent in both types.
+  const float subnormal = static_cast<float>(static_cast<int32_t>(magnitude)) * 0x1p-24F;
+  const uint32_t wide = magnitude >= 0x7c00U ? word + 0x38000000U
+                        : magnitude < 0x400U ? __builtin_bit_cast(uint32_t, subnormal)
+                                             : word;
+  return __builtin_bit_cast(float, wide | static_cast<uint32_t>(value.bits & 0x8000U) << 16);
+}
+
+inline BFloat16 convert(float value, BFloat16) {
+  const auto word = __builtin_bit_cast(uint32_t, value);
+  const uint32_t rounded = word + 0x7fffU + ((word >> 16) & 1U);
+  const bool is_nan = (word & 0x7fffffffU) > 0x7f800000U;
+  BFloat16 result;
+  result.bits = static_cast<uint16_t>((is_nan ? word | 0x400000U : rounded) >> 16);
+  return result;
+}
+
+inline Float16 convert(float value, Float16) {
+  const auto word = __builtin_bit_cast(uint32_t, value);
+  const uint32_t magnitude = word & 0x7fffffffU;
+  const uint32_t normal = (magnitude - 0x38000000U + 0xfffU + ((magnitude >> 13) & 1U)) >> 13;
+  // Below 2^-14: adding 0.5 aligns and rounds the mantissa.
+  const float aligned = __builtin_bit_cast(float, magnitude) + 0.5F;
+  const uint32_t subnormal = __builtin_bit_cast(uint32_t, aligned) - 0x3f000000U;
+  const uint32_t finite = magnitude < 0x38800000U ? subnormal : normal;
+  const uint32_t infinite = magnitude > 0x7f800000U ? 0x7e00U : 0x7c00U;
+  const uint32_t wide = magnitude >= 0x477ff000U ? infinite : finite;  // rounds to 65536 or more
+  Float16 result;
+  result.bits = static_cast<uint16_t>(wide | ((word >> 16) & 0x8000U));
+  return result;
+}
+
+/// Fewer elements than two blocks of kElements, and at least one.
+template <int64_t kElements, class Scalar>
+inline void copy_two_blocks(const Scalar* source, Scalar* target, int64_t count) {
+  char first[kElements * sizeof(Scalar)];
+  char last[kElements * sizeof(Scalar)];
+  __builtin_memcpy(first, source, sizeof first);
+  __builtin_memcpy(last, source + count - kElements, sizeof last);
+  __builtin_memcpy(target, first, sizeof first);
+  __builtin_memcpy(target + count - kElements, last, sizeof last);
+}
+
+/// Most rows are short: a few moves that overlap, no loop of single elements.
+template <class Scalar>
+inline void copy_plain_row(const Scalar* source, Scalar* target, int64_t count) {
+  for (; count >= 32; source += 16, target += 16, count -= 16)
+    __builtin_memcpy(target, source, 16 * sizeof(Scalar));
+  if (count >= 16) return copy_two_blocks<16>(source, target, count);
+  if (count >= 8) return copy_two_blocks<8>(source, target, count);
+  if (count >= 4) return copy_two_blocks<4>(source, target, count);
+  for (int64_t i = 0; i < count; ++i) target[i] = source[i];
+}
+
+template <class Source, class Target>
+inline void copy_row(const Source* __restrict source, int64_t step, Target* __restrict target,
+                     int64_t count) {
+  if constexpr (sizeof(Source) == sizeof(Target)) {
+    if (step == 1) return copy_plain_row(source, target, count);
+  }
+  if (step == 1) {
+    for (int64_t i = 0; i < count; ++i) target[i] = convert(source[i], Target{});
+  } else if (step == 2) {
+    for (int64_t i = 0; i < count; ++i) target[i] = convert(source[2 * i], Target{});
+  } else {
+    for (int64_t i = 0; i < count; ++i) target[i] = convert(source[i * step], Target{});
+  }
+}
+
+template <class Scalar, int kSize>
+struct BlockOf {
+  typedef Scalar Row __attribute__((vector_size(kSize * sizeof(Scalar))));
+};
+
+/// Swaps what two rows of a block, kStep apart, have to swap to be transposed.
+template <int kStep, class Scalar, int kSize, int... kIndex>
+inline void swap_halves(typename BlockOf<Scalar, kSize>::Row& upper,
+                        typename BlockOf<Scalar, kSize>::Row& lower,
+                        std::integer_sequence<int, kIndex...>) {
+  const auto row = upper;
+#if __has_builtin(__builtin_shufflevector)
+  upper =
+      __builtin_shufflevector(row, lower, (kIndex & kStep ? kSize + kIndex - kStep : kIndex)...);
+  lower =
+      __builtin_shufflevector(row, lower, (kIndex & kStep ? kSize + kIndex : kIndex + kStep)...);
+#else  // GCC before 12
+  const auto other = lower;
+  ((upper[kIndex] = kIndex & kStep ? other[kIndex - kStep] : row[kIndex]), ...);
+  ((lower[kIndex] = kIndex & kStep ? other[kIndex] : row[kIndex + kStep]), ...);
+#endif
+}
+
+template <int kStep, class Scalar, int kSize>
+inline void transpose_rows(typename BlockOf<Scalar, kSize>::Row (&rows)[kSize]) {
+#pragma GCC unroll 16
+  for (int i = 0; i < kSize; ++i)
+    if ((i & kStep) == 0)
+      swap_halves<kStep, Scalar, kSize>(rows[i], rows[i + kStep],
+                                        std::make_integer_sequence<int, kSize>());
+  if constexpr (2 * kStep < kSize) transpose_rows<2 * kStep, Scalar, kSize>(rows);
+}
+
+/// A block's row, from and to memory.
+template <int kSize, class Source, class Target>
+inline void convert_row(const Source* source, Target* target) {
+  if constexpr (std::is_same_v<Source, Target>) {
+    __builtin_memcpy(target, source, kSize * sizeof(Source));
+  } else {
+#pragma GCC unroll 1
+    for (int i = 0; i < kSize; ++i) target[i] = convert(source[i], Target{});
+  }
+}
+
+/// The transpose of kSize by kSize elements. `streams` if it goes past the caches.
+template <int kSize, class Source, class Target>
+inline void transpose_block(const Source* source, int64_t step, Target* target, int64_t stride,
+                            bool streams) {
+  using Scalar = std::conditional_t<sizeof(Source) >= sizeof(Target), Source, Target>;
+  typename BlockOf<Scalar, kSize>::Row rows[kSize];
+#pragma GCC unroll 16
+  for (int i = 0; i < kSize; ++i)
+    convert_row<kSize>(source + i * step, reinterpret_cast<Scalar*>(&rows[i]));
+  transpose_rows<1, Scalar, kSize>(rows);
+  if constexpr (std::is_same_v<Source, Target> && kSize == VectorOf<Scalar>::kElements) {
+    if (streams) {
+#pragma GCC unroll 16
+      for (int i = 0; i < kSize; ++i) stream(target + i * stride, rows[i]);
+      return;
+    }
+  }
+#pragma GCC unroll 16
+  for (int i = 0; i < kSize; ++i)
+    convert_row<kSize>(reinterpret_cast<const Scalar*>(&rows[i]), target + i * stride);
+}
+
+template <int kSize, class Scalar>
+inline void prefetch_rows(const Scalar* first, int64_t stride) {
+  for (int i = 0; i < kSize; ++i) __builtin_prefetch(first + i * stride);
+}
+
+/// Rows whose elements lie side by side in the source. Blocks at an edge overlap the ones before.
+template <int kSize, class Source, class Target>
+inline void transpose(const Rows<Source, Target>& rows) {
+  constexpr int64_t kLine = 64 / sizeof(Source);  // elements of a line of the cache
+  const bool is_whole = is_aligned(rows.target) && is_aligned(rows.target + rows.target_stride);
+  for (int64_t i = 0; i < rows.count; i += kSize) {
+    const int64_t element = i + kSize <= rows.count ? i : rows.count - kSize;
+    for (int64_t r = 0; r < rows.rows; r += kSize) {
+      const int64_t row = r + kSize <= rows.rows ? r : rows.rows - kSize;
+      const Source* source = rows.source + row + element * rows.source_step;
+      Target* target = rows.target + row * rows.target_stride + element;
+      if (r % kLine == 0)
+        prefetch_rows<kSize>(r + kLine < rows.rows
+                                 ? source + kLine
+                                 : rows.source + (element + kSize) * rows.source_step,
+                             rows.source_step);
+      if (rows.streams && !is_whole)  // what follows is likely to be written next
+        prefetch_rows<kSize>(target + rows.count, rows.target_stride);
+      transpose_block<kSize>(source, rows.source_step, target, rows.target_stride,
+                             rows.streams && is_whole && element % kSize == 0);
+    }
+  }
+}
+
+template <class Source, class Target>
+void copy_rows(const Rows<Source, Target>& rows) {
+  constexpr int kWidest = sizeof(Source) > sizeof(Target) ? sizeof(Source) : sizeof(Target);
+  constexpr int kSize = IM2WIN_VECTOR_BYTES / kWidest;
+  constexpr int kSmallSize = 4;
+  if (rows.source_stride == 1 && rows.source_step != 1) {
+    const int64_t least = rows.rows < rows.count ? rows.rows : rows.count;
+    if (kSize > kSmallSize && least >= kSize) return transpose<kSize>(rows);
+    if (least >= kSmallSize) return transpose<kSmallSize>(rows);
+  }
+  for (int64_t row = 0; row < rows.rows; ++row)
+    copy_row(rows.source + row * rows.source_stride, rows.source_step,
+             rows.target + row * rows.target_stride, rows.count);
+}
+
+}  // namespace
+}  // namespace im2win::cpu

@@ -1,0 +1,108 @@
+#include "cpu/filter_tiles.hpp"
+
+#include <algorithm>
+#include <atomic>
+
+#include "checked.hpp"
+#include "cpu/parallel.hpp"
+#include "cpu/window_panel.hpp"
+
+namespace im2win::cpu {
+namespace {
+
+/// Makes two axes one, `inner`, if their taps follow each other evenly in both places.
+bool merge(const TapAxis& outer, TapAxis& inner) {
+  if (outer.taps == 1) return true;
+  if (inner.taps > 1) {
+    if (outer.source != inner.taps * inner.source) return false;
+    if (outer.target != inner.taps * inner.target) return false;
+  }
+  inner = inner.taps == 1 ? outer : TapAxis{outer.taps * inner.taps, inner.source, inner.target};
+  return true;
+}
+
+/// `count` is a whole number of vectors.
+template <class Compute>
+bool all_finite(const Compute* values, int64_t count) {
+  constexpr int64_t kLanes = kMaxVectorBytes / sizeof(Compute);
+  Compute sums[kLanes] = {};  // of zeros, or of a NaN: independent, for the compiler to vectorise
+  int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes)
+    for (int64_t lane = 0; lane < kLanes; ++lane) sums[lane] += values[i + lane] * 0;
+  for (; i < count; ++i) sums[0] += values[i] * 0;
+  return std::all_of(sums, sums + kLanes, [](Compute sum) { return sum == 0; });
+}
+
+}  // namespace
+
+template <class Element>
+FilterTiles<Element>::FilterTiles(const Problem& problem)
+    : problem_(problem), kernels_(choose_kernels<Element>()) {
+  const Problem& d = problem_;
+  const int64_t* stride = d.filter.stride;
+  const int64_t c = d.c_per_group();
+  const bool has_channels_last = reads_channels_last(d);
+  const TapAxis channels = {c, stride[1], has_channels_last ? 1 : d.r * d.s};
+  const TapAxis rows = {d.r, stride[2], has_channels_last ? d.s * c : d.s};
+  const TapAxis columns = {d.s, stride[3], has_channels_last ? c : 1};
+  const bool starts_by_channels = stride[1] < stride[3];
+  axes_[0] = starts_by_channels ? rows : channels;
+  axes_[1] = starts_by_channels ? columns : rows;
+  axes_[2] = starts_by_channels ? channels : columns;
+  for (int i = 1; i >= 0 && merge(axes_[i], axes_[2]); --i) axes_[i] = {1, 0, 0};
+
+  const int64_t vectors = ceil_div(d.k_per_group(), kernels_.vector_elements);
+  const int64_t tile_vectors = ceil_div(vectors, ceil_div(vectors, kernels_.max_tile_vectors));
+  tiles_ = ceil_div(vectors, tile_vectors);
+  tile_filters_ = tile_vectors * kernels_.vector_elements;
+  group_filters_ = vectors * kernels_.vector_elements;
+  elements_ = checked_multiply(checked_multiply(group_filters_, d.groups, "the packed filter"),
+                               d.window_elements(), "the packed filter");
+  checked_multiply(elements_ + 1, sizeof(Compute), "the packed filter");
+}
+
+template <class Element>
+FilterTile FilterTiles<Element>::tile(int64_t group, int64_t index) const {
+  const int64_t begin = index * tile_filters_;
+  const int64_t count = std::min(tile_filters_, problem_.k_per_group() - begin);
+  const int64_t vectors = ceil_div(count, kernels_.vector_elements);
+  return {begin, count, vectors, vectors * kernels_.vector_elements,
+          (group * group_filters_ + begin) * problem_.window_elements()};
+}
+
+template <class Element>
+void FilterTiles<Element>::pack(const Element* filter, Compute* packed, int32_t threads) const {
+  std::atomic<bool> is_finite = true;
+  parallel_for(problem_.groups * tiles_, threads, [&](int64_t task, int32_t) {
+    const int64_t group = task / tiles_;
+    const FilterTile tile = this->tile(group, task % tiles_);
+    const int64_t first = group * problem_.k_per_group() + tile.begin;
+    Compute* target = packed + tile.offset;
+    pack_tile(filter + first * problem_.filter.stride[0], tile, target);
+    if (problem_.is_padded() && !all_finite(target, tile.width * problem_.window_elements()))
+      is_finite = false;
+  });
+  packed[elements_] = is_finite ? 1 : 0;
+}
+
+template <class Element>
+void FilterTiles<Element>::pack_tile(const Element* filter, const FilterTile& tile,
+                                     Compute* packed) const {
+  if (tile.count < tile.width)
+    std::fill_n(packed, tile.width * problem_.window_elements(), Compute(0));
+  const auto& [outer, middle, inner] = axes_;
+  for (int64_t i = 0; i < outer.taps; ++i) {
+    for (int64_t j = 0; j < middle.taps; ++j)
+      kernels_.load({filter + i * outer.source + j * middle.source, inner.source,
+                     problem_.filter.stride[0],
+                     packed + (i * outer.target + j * middle.target) * tile.width,
+                     inner.target * tile.width, inner.taps, tile.count});
+  }
+}
+
+template class FilterTiles<double>;
+template class FilterTiles<float>;
+template class FilterTiles<Float16>;
+template class FilterTiles<BFloat16>;
+
+}  // namespace im2win::cpu

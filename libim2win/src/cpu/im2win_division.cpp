@@ -1,0 +1,36 @@
+#include "cpu/im2win_division.hpp"
+
+#include <algorithm>
+
+#include "checked.hpp"
+#include "cpu/taps.hpp"
+
+namespace im2win::cpu {
+namespace {
+
+constexpr int64_t kTaskPixels = 384;            // that share what they read of the filters
+constexpr int64_t kPanelElements = 128 * 1024;  // if a row of outputs takes no more
+constexpr int64_t kFewRows = 8;                 // for a thread to have its even share of them
+
+}  // namespace
+
+Division divide(const Problem& problem, int64_t tiles, int32_t threads) {
+  const Problem& d = problem;
+  const int64_t rows = std::max<int64_t>(d.n * d.p, 1);  // an empty batch has none
+  const int64_t row_elements =
+      checked_multiply(seen_columns(d, d.q), d.c_per_group(), "a row") * std::min(d.stride_h, d.r);
+  const int64_t fitting = kPanelElements / row_elements;
+  const int64_t most = std::clamp<int64_t>(std::min(ceil_div(kTaskPixels, d.q), fitting), 1, rows);
+
+  // Threads share the filters out where they would get uneven shares of the rows.
+  const int64_t all_rows = rows * d.groups;
+  const bool shares_filters =
+      all_rows < kFewRows * threads &&
+      round_up(tiles, threads) * all_rows <= round_up(all_rows, threads) * tiles;
+  const int64_t parts = shares_filters ? std::min<int64_t>(tiles, threads) : 1;
+
+  const int64_t blocks = round_up(ceil_div(rows, most), ceil_div(threads, parts * d.groups));
+  return {ceil_div(rows, blocks), ceil_div(tiles, parts)};
+}
+
+}  // namespace im2win::cpu

@@ -1,0 +1,36 @@
+#include "cpu/kernels.hpp"
+
+#include "cpu/isa.hpp"
+
+namespace im2win::cpu {
+namespace {
+
+const KernelSet& choose_set() {
+  [[maybe_unused]] const Isa isa = choose_isa();
+#if defined(IM2WIN_X86)
+  if (isa == Isa::kAvx512) return avx512_kernels;
+  if (isa == Isa::kAvx2) return avx2_kernels;
+#endif
+  return baseline_kernels;
+}
+
+}  // namespace
+
+template <>
+const Kernels<double>& choose_kernels() {
+  return choose_set().float64;
+}
+template <>
+const Kernels<float>& choose_kernels() {
+  return choose_set().float32;
+}
+template <>
+const Kernels<Float16>& choose_kernels() {
+  return choose_set().float16;
+}
+template <>
+const Kernels<BFloat16>& choose_kernels() {
+  return choose_set().bfloat16;
+}
+
+}  // namespace im2win::cpu

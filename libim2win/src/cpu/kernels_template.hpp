@@ -1,0 +1,46 @@
+// The bodies of the kernels, in portable vectors. The including file is compiled for one
+// instruction set and defines IM2WIN_VECTOR_BYTES, the width of its registers, before it includes
+// this; then it exports a KernelSet made by make_kernel_set().
+//
+// Everything here has internal linkage, and of half.hpp nothing but the bits is used: an inline
+// function compiled for one instruction set must not be what the linker gives to the others.
+
+#include "cpu/copy.hpp"
+#include "cpu/depthwise_sum_channels.hpp"
+#include "cpu/depthwise_sum_planes.hpp"
+#include "cpu/sum_windows.hpp"
+
+namespace im2win::cpu {
+namespace {
+
+template <int kVectors, class Element>
+constexpr void add_window_sums(Kernels<Element>& kernels) {
+  using Compute = typename ComputeOf<Element>::Type;
+  auto& by_pixels = kernels.sum_windows[kVectors - 1];
+  by_pixels[0] = sum_windows<kVectors, kPixelStep, Compute>;
+  by_pixels[1] = sum_windows<kVectors, 2 * kPixelStep, Compute>;
+  by_pixels[2] = sum_windows<kVectors, 3 * kPixelStep, Compute>;
+  if constexpr (kVectors < kTileVectors) add_window_sums<kVectors + 1>(kernels);
+}
+
+template <class Element>
+constexpr Kernels<Element> make_kernels() {
+  using Compute = typename ComputeOf<Element>::Type;
+  Kernels<Element> kernels = {};
+  kernels.vector_elements = VectorOf<Compute>::kElements;
+  kernels.max_tile_vectors = kTileVectors;
+  add_window_sums<1>(kernels);
+  kernels.sum_channels = sum_channels<Compute>;
+  kernels.sum_plane = sum_plane<Compute>;
+  kernels.load = copy_rows<Element, Compute>;
+  kernels.store = copy_rows<Compute, Element>;
+  return kernels;
+}
+
+constexpr KernelSet make_kernel_set() {
+  return {make_kernels<double>(), make_kernels<float>(), make_kernels<Float16>(),
+          make_kernels<BFloat16>()};
+}
+
+}  // namespace
+}  // namespace im2win::cpu

@@ -1,0 +1,166 @@
+#include "cpu/window_panel.hpp"
+
+#include <algorithm>
+#include <type_traits>
+
+#include "checked.hpp"
+#include "cpu/output.hpp"
+#include "cpu/taps.hpp"
+
+namespace im2win::cpu {
+namespace {
+
+constexpr int64_t kLineBytes = 64;
+
+}  // namespace
+
+template <class Element>
+WindowPanel<Element>::WindowPanel(const Problem& problem, int64_t block_rows)
+    : problem_(problem),
+      kernels_(choose_kernels<Element>()),
+      is_in_place_(std::is_same_v<Element, Compute> && !problem.is_padded()),
+      has_channels_last_(reads_channels_last(problem)),
+      columns_(seen_columns(problem, problem.q)) {
+  const Problem& d = problem_;
+  const bool shares_rows = d.dilation_h == 1 && d.stride_h <= d.r;
+  row_step_ = shares_rows ? d.stride_h : d.r;
+  const int64_t* in = d.input.stride;
+  int64_t row = d.dilation_h * in[2];
+  if (is_in_place_) {
+    strides_ = {in[1], in[2], in[3]};
+    ahead_.distance = kTilePixels * d.stride_w * in[3];
+    if (!has_channels_last_) {
+      ahead_ = {ahead_.distance + kLineBytes / int64_t{sizeof(Compute)}, 1};
+    } else if (d.r * d.s * d.stride_w == 1) {
+      ahead_.step = kTilePixels;
+    }
+  } else {
+    const int64_t images = std::min(block_rows, ceil_div(block_rows - 1, d.p) + 1);
+    const int64_t rows = block_rows * row_step_ + images * (d.r - row_step_);
+    const int64_t plane = checked_multiply(rows, columns_, "the im2win panel");
+    // Planes an odd number of lines apart do not compete for the same sets of a cache.
+    constexpr int64_t kLine = kLineBytes / sizeof(Compute);
+    const int64_t pitch = (ceil_div(plane, kLine) | 1) * kLine;
+    const int64_t c = d.c_per_group();
+    strides_ = has_channels_last_ ? Strides{1, columns_ * c, c} : Strides{pitch, columns_, 1};
+    elements_ =
+        checked_multiply(has_channels_last_ ? round_up(plane, kLine) : pitch, c, "the panel");
+    checked_multiply(elements_, sizeof(Compute), "the im2win panel");
+    row = strides_.row;
+  }
+  const int64_t column = d.dilation_w * strides_.column;
+  offsets_.reserve(static_cast<size_t>(d.window_elements()));
+  const auto add = [&](int64_t c, int64_t r, int64_t s) {
+    offsets_.push_back(c * strides_.channel + r * row + s * column);
+  };
+  if (has_channels_last_) {
+    for (int64_t r = 0; r < d.r; ++r)
+      for (int64_t s = 0; s < d.s; ++s)
+        for (int64_t c = 0; c < d.c_per_group(); ++c) add(c, r, s);
+  } else {
+    for (int64_t c = 0; c < d.c_per_group(); ++c)
+      for (int64_t r = 0; r < d.r; ++r)
+        for (int64_t s = 0; s < d.s; ++s) add(c, r, s);
+  }
+}
+
+/// Where a row of outputs has its first row of the panel: a new image shares none with the last.
+template <class Element>
+int64_t WindowPanel<Element>::panel_row(const RowBlock& block, int64_t row) const {
+  const int64_t images = row / problem_.p - block.begin / problem_.p;
+  return (row - block.begin) * row_step_ + images * (problem_.r - row_step_);
+}
+
+template <class Element>
+void WindowPanel<Element>::find_windows(const Element* input, const RowBlock& block,
+                                        const Compute* panel, int64_t row, int64_t q, int64_t count,
+                                        const Compute** windows) const {
+  const Problem& d = problem_;
+  const Compute* first = nullptr;
+  if constexpr (std::is_same_v<Element, Compute>) {
+    if (is_in_place_)
+      first = input +
+              offset(d.input, row / d.p, block.group * d.c_per_group(), row % d.p * d.stride_h, 0);
+  }
+  if (!is_in_place_) first = panel + panel_row(block, row) * strides_.row;
+  for (int64_t i = 0; i < count; ++i) windows[i] = first + (q + i) * d.stride_w * strides_.column;
+}
+
+template <class Element>
+void WindowPanel<Element>::fill(const Element* input, const RowBlock& block, Compute* panel) const {
+  if (is_in_place_) return;
+  const Problem& d = problem_;
+  for (int64_t row = block.begin; row < block.end;) {
+    const int64_t count = std::min(block.end - row, d.p - row % d.p);
+    const Element* image = input + offset(d.input, row / d.p, block.group * d.c_per_group(), 0, 0);
+    Compute* target = panel + panel_row(block, row) * strides_.row;
+    const int64_t y = row % d.p * d.stride_h - d.padding_top;
+    if (row_step_ == d.r) {
+      for (int64_t i = 0; i < count; ++i)
+        fill_rows(image, y + i * d.stride_h, d.dilation_h, d.r,
+                  target + i * row_step_ * strides_.row);
+    } else {
+      fill_rows(image, y, 1, (count - 1) * row_step_ + d.r, target);
+    }
+    row += count;
+  }
+}
+
+/// Rows of the padded input, the first being row y of the image.
+template <class Element>
+void WindowPanel<Element>::fill_rows(const Element* image, int64_t y, int64_t y_step, int64_t rows,
+                                     Compute* target) const {
+  if (problem_.is_padded()) fill_padding(y, y_step, rows, target);
+  copy_rows(image, y, y_step, rows, target);
+}
+
+template <class Element>
+void WindowPanel<Element>::fill_padding(int64_t y, int64_t y_step, int64_t rows,
+                                        Compute* target) const {
+  const Problem& d = problem_;
+  const TapRange inside = taps_inside(d.h, rows, y_step, y);
+  const int64_t planes = has_channels_last_ ? 1 : d.c_per_group();
+  const int64_t left = std::min(d.padding_left, columns_) * strides_.column;
+  const int64_t right = std::min(d.padding_left + d.w, columns_) * strides_.column;
+  for (int64_t plane = 0; plane < planes; ++plane) {
+    Compute* row = target + plane * strides_.channel;
+    for (int64_t i = 0; i < rows; ++i, row += strides_.row) {
+      const bool is_inside = inside.begin <= i && i < inside.end;
+      std::fill(row, is_inside ? row + left : row + strides_.row, Compute(0));
+      if (is_inside) std::fill(row + right, row + strides_.row, Compute(0));
+    }
+  }
+}
+
+template <class Element>
+void WindowPanel<Element>::copy_rows(const Element* image, int64_t y, int64_t y_step, int64_t rows,
+                                     Compute* target) const {
+  const Problem& d = problem_;
+  const int64_t* in = d.input.stride;
+  const TapRange inside = taps_inside(d.h, rows, y_step, y);
+  const int64_t count = std::max<int64_t>(inside.end - inside.begin, 0);
+  const int64_t left = std::min(d.padding_left, columns_);
+  const int64_t columns = std::min(d.padding_left + d.w, columns_) - left;
+  const int64_t stride = y_step * in[2];
+  const Element* source = image + (y + inside.begin * y_step) * in[2];
+  target += inside.begin * strides_.row + left * strides_.column;
+  if (count == 0 || columns == 0) return;
+  const int64_t c = d.c_per_group();
+  if (!has_channels_last_) {
+    for (int64_t channel = 0; channel < c; ++channel)
+      kernels_.load({source + channel * in[1], stride, in[3], target + channel * strides_.channel,
+                     strides_.row, count, columns});
+  } else if (in[3] == c) {
+    kernels_.load({source, stride, 1, target, strides_.row, count, columns * c});
+  } else {
+    for (int64_t i = 0; i < count; ++i)
+      kernels_.load({source + i * stride, in[3], 1, target + i * strides_.row, c, columns, c});
+  }
+}
+
+template class WindowPanel<double>;
+template class WindowPanel<float>;
+template class WindowPanel<Float16>;
+template class WindowPanel<BFloat16>;
+
+}  // namespace im2win::cpu

@@ -1,0 +1,141 @@
+"""What only the CPU backend has: instruction sets, panels, threads that share filters, streamed
+outputs, and kernels that write some layouts themselves.
+"""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import capi
+import im2win
+from capi import CPU
+from im2win._library import lib
+from numerics import (
+    DTYPES,
+    ROUNDOFF,
+    Array,
+    assert_close,
+    assert_convolved,
+    convolution,
+    integers,
+    normal,
+    tolerance,
+)
+from problems import FILTER_EDGES, GEOMETRY, PIXEL_EDGES, Problem, same
+from targets import TARGETS, Target
+
+CPU_TARGETS = [pytest.param(t, id=t.algorithm) for t in TARGETS if t.device == CPU]
+IM2WIN = Target(CPU, "im2win")
+
+DENSE = Problem(n=2, c=6, h=7, w=9, k=40, padding=((1, 0), (2, 1)), stride=(1, 2), groups=2)
+
+# Channels on two, and on all, of the sides of what a panel, a tile or a part of the taps holds.
+MANY_TAPS = [
+    Problem(n=2, c=c, h=4, w=5, k=k, padding=same(1)) for c, k in [(113, 64), (114, 65), (600, 3)]
+]
+
+
+def strided(array: Array, layout: str) -> Array:
+    """An equal array with the channels first, last, or no two elements side by side."""
+    result: Array = array
+    if layout == "nhwc":
+        result = np.ascontiguousarray(array.transpose(0, 2, 3, 1)).transpose(0, 3, 1, 2)
+    elif layout == "apart":
+        result = np.repeat(array[..., None], 2, axis=4)[..., 0]
+    return result
+
+
+def run(problem: Problem, x: Array, weight: Array, layouts: tuple[str, str], **options: Any) -> Any:
+    """By im2win, with the input and the output in these layouts."""
+    out = strided(capi.poisoned(problem.output_shape, x.dtype), layouts[1])
+    return IM2WIN.run(problem, strided(x, layouts[0]), weight, out=out, **options)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("output", ["nchw", "nhwc", "apart"])
+@pytest.mark.parametrize("layout", ["nchw", "nhwc", "apart"])
+@pytest.mark.parametrize("problem", [DENSE], ids=["dense"])
+@pytest.mark.parametrize("target", CPU_TARGETS)
+def test_bias_and_bounds_once_in_every_layout(
+    target: Target, problem: Problem, layout: str, output: str, dtype: str
+) -> None:
+    """Kernels add them where they write the output themselves, the general writer elsewhere."""
+    x, weight = normal(problem.input_shape, dtype), normal(problem.weight_shape, dtype)
+    bias = normal((problem.k,), dtype)
+    out = strided(capi.poisoned(problem.output_shape, x.dtype), output)
+    y = target.run(
+        problem, strided(x, layout), weight, bias=bias, out=out, activation=lib.IM2WIN_RELU
+    )
+    sums = convolution(x, weight, problem) + bias.astype(np.float64)[:, None, None]
+    magnitude = convolution(np.abs(x), np.abs(weight), problem) + 3
+    accumulator = "float64" if dtype == "float64" else "float32"
+    allowed = tolerance(sums, magnitude, dtype, accumulator, problem.taps)
+    assert_close(y, np.maximum(sums, 0), allowed)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("isa", ["baseline", "avx2", "avx512"])
+def test_every_instruction_set(isa: str, dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each has tiles of its own size, so that all tile edges are other ones."""
+    monkeypatch.setenv("IM2WIN_CPU_ISA", isa)
+    try:
+        description = im2win.info().devices["cpu"]
+    except ValueError as unknown:
+        pytest.skip(str(unknown))
+    if f", {isa}," not in description:
+        pytest.skip(f"this machine has no {isa}: {description}")
+    for problem in [*FILTER_EDGES, *PIXEL_EDGES, *GEOMETRY]:
+        x, weight = normal(problem.input_shape, dtype), normal(problem.weight_shape, dtype)
+        for layouts in (("nchw", "nchw"), ("nhwc", "nhwc")):
+            y = run(problem, x, weight, layouts)
+            assert_convolved(y, x, weight, problem, "im2win")
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("layout", ["nchw", "nhwc"])
+@pytest.mark.parametrize("problem", MANY_TAPS, ids=str)
+def test_taps_by_parts(problem: Problem, layout: str, dtype: str) -> None:
+    x, weight = integers(problem.input_shape, dtype), integers(problem.weight_shape, dtype)
+    y = run(problem, x, weight, (layout, layout))
+    np.testing.assert_array_equal(y, convolution(x, weight, problem).astype(DTYPES[dtype]))
+
+
+@pytest.mark.parametrize("layout", ["nchw", "nhwc"])
+def test_threads_share_filters_where_rows_are_few(layout: str) -> None:
+    problem = Problem(c=8, h=3, w=5, k=300, padding=same(1))
+    x, weight = normal(problem.input_shape, "float32"), normal(problem.weight_shape, "float32")
+    alone = run(problem, x, weight, (layout, layout), threads=1)
+    assert_convolved(alone, x, weight, problem, "im2win")
+    for threads in (2, 3, 7, 64):
+        together = run(problem, x, weight, (layout, layout), threads=threads)
+        assert together.tobytes() == alone.tobytes()
+
+
+@pytest.mark.parametrize("shift", [0, 4])
+@pytest.mark.parametrize("layout", ["nchw", "nhwc"])
+def test_outputs_too_large_for_a_cache(layout: str, shift: int) -> None:
+    """They pass by it where they are aligned."""
+    problem = Problem(c=2, h=512, w=520, k=16, r=1, s=1)
+    x, weight = integers(problem.input_shape, "float32"), integers(problem.weight_shape, "float32")
+    y = run(problem, x, weight, (layout, layout), shift=shift)
+    np.testing.assert_array_equal(y, np.einsum("nchw,kc->nkhw", x, weight[:, :, 0, 0]))
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("layout", ["nchw", "nhwc"])
+def test_weights_on_padding_contribute_nothing(layout: str, dtype: str, value: float) -> None:
+    """The first tap of one filter lies on padding for the first row and column, and only there."""
+    problem = replace(DENSE, stride=(1, 1), padding=((1, 0), (1, 0)))
+    x, weight = normal(problem.input_shape, dtype), normal(problem.weight_shape, dtype)
+    weight[25, 1, 0, 0] = value
+    y = run(problem, x, weight, (layout, layout))
+    finite = weight.copy()
+    finite[25, 1, 0, 0] = 0
+    clean = run(problem, x, finite, (layout, layout)).astype(np.float64)
+    assert not np.isfinite(y[:, 25, 1:, 1:].astype(np.float64)).any()
+    y[:, 25, 1:, 1:] = clean[:, 25, 1:, 1:]
+    near = 64 * ROUNDOFF["float32" if dtype == "float64" else dtype]
+    np.testing.assert_allclose(y.astype(np.float64), clean, rtol=near, atol=near)
