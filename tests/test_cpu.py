@@ -30,6 +30,8 @@ CPU_TARGETS = [pytest.param(t, id=t.algorithm) for t in TARGETS if t.device == C
 IM2WIN = Target(CPU, "im2win")
 
 DENSE = Problem(n=2, c=6, h=7, w=9, k=40, padding=((1, 0), (2, 1)), stride=(1, 2), groups=2)
+DEPTHWISE = Problem(n=2, c=33, h=9, w=12, k=33, padding=same(1), groups=33)
+SMALL_PLANES = replace(DEPTHWISE, h=5, w=6)  # by channels in every layout
 
 # Channels on two, and on all, of the sides of what a panel, a tile or a part of the taps holds.
 MANY_TAPS = [
@@ -56,7 +58,7 @@ def run(problem: Problem, x: Array, weight: Array, layouts: tuple[str, str], **o
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("output", ["nchw", "nhwc", "apart"])
 @pytest.mark.parametrize("layout", ["nchw", "nhwc", "apart"])
-@pytest.mark.parametrize("problem", [DENSE], ids=["dense"])
+@pytest.mark.parametrize("problem", [DENSE, DEPTHWISE, SMALL_PLANES], ids=str)
 @pytest.mark.parametrize("target", CPU_TARGETS)
 def test_bias_and_bounds_once_in_every_layout(
     target: Target, problem: Problem, layout: str, output: str, dtype: str

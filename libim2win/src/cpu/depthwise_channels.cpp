@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <type_traits>
 
-#include "cpu/output.hpp"
 #include "cpu/parallel.hpp"
 #include "cpu/taps.hpp"
+#include "cpu/write_sums.hpp"
 
 namespace im2win::cpu {
 namespace {
@@ -35,7 +35,7 @@ DepthwiseChannels<Element>::DepthwiseChannels(const Problem& problem, const Targ
     : problem_(problem),
       target_(target),
       kernels_(choose_kernels<Element>()),
-      range_(range_of<Compute>(problem)) {
+      range_(has_unit_stride(problem.output) ? range_of<Compute>(problem) : std::nullopt) {
   const int64_t vector = kernels_.vector_elements;
   reads_in_place_ = std::is_same_v<Element, Compute> && problem.k == problem.c &&
                     problem.c >= vector && problem.input.stride[1] == 1;
@@ -215,32 +215,11 @@ void DepthwiseChannels<Element>::sum_block(const Buffers& buffers, const Block& 
     kernels_.sum_channels(row);
     row.output += d.q * sums_channels_;
   }
-  if (!writes_in_place_) write_rows(buffers, block, sums + (block.k_begin - source.channel));
-}
-
-template <class Element>
-void DepthwiseChannels<Element>::write_rows(const Buffers& buffers, const Block& block,
-                                            const Compute* sums) const {
-  const Problem& d = problem_;
-  const int64_t* out = d.output.stride;
-  const int64_t channels = block.k_end - block.k_begin;
-  const bool is_one_row = range_ && out[2] == d.q * out[3];  // of the image, seen as pixels
-  const int64_t columns = is_one_row ? (block.p_end - block.p_begin) * d.q : d.q;
-  const OutputWriter<Element, Compute> writer(d, buffers);
-  for (int64_t p = block.p_begin; p < block.p_end; ++p, sums += d.q * sums_channels_) {
-    Element* output =
-        static_cast<Element*>(buffers.output) + offset(d.output, block.n, block.k_begin, p, 0);
-    if (range_ && out[1] == 1) {
-      kernels_.store({sums, sums_channels_, 1, output, out[3], columns, channels});
-    } else if (range_ && out[3] == 1) {
-      kernels_.store({sums, 1, sums_channels_, output, out[1], channels, columns});
-    } else {
-      for (int64_t k = 0; k < channels; ++k)
-        writer.write(block.n, block.k_begin + k, p, 0, sums + k, sums_channels_, d.q);
-      continue;
-    }
-    if (is_one_row) return;
-  }
+  if (!writes_in_place_)
+    write_sums<Element>(d, buffers, range_ ? &kernels_ : nullptr,
+                        {(block.n * d.p + block.p_begin) * d.q, (block.p_end - block.p_begin) * d.q,
+                         block.k_begin, block.k_end - block.k_begin},
+                        sums + (block.k_begin - source.channel), sums_channels_, false);
 }
 
 std::unique_ptr<Convolution> make_depthwise_channels(const Problem& problem, const Target& target) {

@@ -50,7 +50,6 @@ class DepthwiseChannels final : public Convolution {
            int64_t p_end) const;
   void sum_block(const Buffers& buffers, const Block& block, char* panels) const;
   Source source_of(const Buffers& buffers, const Block& block, Compute* panel) const;
-  void write_rows(const Buffers& buffers, const Block& block, const Compute* sums) const;
 
   Problem problem_;
   Target target_;

@@ -73,7 +73,7 @@ DepthwisePlanes<Element>::DepthwisePlanes(const Problem& problem, const Target& 
     : problem_(problem),
       target_(target),
       kernels_(choose_kernels<Element>()),
-      range_(range_of<Compute>(problem)) {
+      range_(problem.output.stride[3] == 1 ? range_of<Compute>(problem) : std::nullopt) {
   const Problem& d = problem_;
   pitch_ = ceil_div(seen_columns(d, d.q), d.stride_w);
   const int64_t fitting = kPanelElements / (pitch_ * d.stride_w);
@@ -225,7 +225,7 @@ void DepthwisePlanes<Element>::write_plane(const Buffers& buffers,
                                            int64_t k, const Block& block) const {
   const Problem& d = problem_;
   const int64_t rows = block.p_end - block.p_begin;
-  if (range_ && d.output.stride[3] == 1) {
+  if (range_) {
     Element* output =
         static_cast<Element*>(buffers.output) + offset(d.output, n, k, block.p_begin, 0);
     kernels_.store({block.sums, pitch_, 1, output, d.output.stride[2], rows, d.q});
