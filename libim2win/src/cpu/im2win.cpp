@@ -27,10 +27,15 @@ namespace im2win::cpu {
 namespace {
 
 constexpr int64_t kAlignment = 64;
-constexpr int64_t kChunkPixels = 96;                                        // whole register tiles
+constexpr int64_t kChunkPixels = 144;  // at most; whole register tiles, and whole lines of a cache
 constexpr int64_t kTileBytes = int64_t{kMaxTileVectors} * kMaxVectorBytes;  // of a pixel's sums
 constexpr int64_t kCachedBytes = 16 * 1024 * 1024;  // what a last-level cache may keep
 constexpr int64_t kTapBytes = 256 * 1024;           // of a tile's filters, for a second-level cache
+
+/// Whole register tiles that leave no small chunk to the end of a task.
+int64_t even_chunk(int64_t pixels) {
+  return round_up(ceil_div(pixels, ceil_div(pixels, kChunkPixels)), kTilePixels);
+}
 
 template <class Element>
 class Im2win final : public Convolution {
@@ -48,6 +53,7 @@ class Im2win final : public Convolution {
         writes_in_place_(std::is_same_v<Element, Compute> && range_ &&
                          problem.output.stride[1] == 1),
         streams_(problem.output.elements() * int64_t{sizeof(Element)} > kCachedBytes),
+        chunk_pixels_(streams_ ? kChunkPixels : even_chunk(division_.rows * problem.q)),
         bias_bytes_(round_up(problem.groups * tiles_.group_filters() * int64_t{sizeof(Compute)},
                              kAlignment)),
         panel_bytes_(round_up(panel_.bytes(), kAlignment)) {
@@ -99,6 +105,7 @@ class Im2win final : public Convolution {
   WindowPanel<Element> panel_;
   bool writes_in_place_;
   bool streams_;  // to the output, past the caches
+  int64_t chunk_pixels_;
   int64_t bias_bytes_;
   int64_t panel_bytes_;
 };
@@ -123,8 +130,8 @@ void Im2win<Element>::run(const Buffers& buffers, void*) const {
     Chunk chunk;
     chunk.group = block.group;
     chunk.first_filter = tiles_.tile(block.group, tile_begin).begin;
-    for (chunk.begin = block.begin * d.q; chunk.begin < end; chunk.begin += kChunkPixels) {
-      chunk.count = std::min(kChunkPixels, end - chunk.begin);
+    for (chunk.begin = block.begin * d.q; chunk.begin < end; chunk.begin += chunk_pixels_) {
+      chunk.count = std::min(chunk_pixels_, end - chunk.begin);
       find_chunk(buffers, block, panel, chunk);
       for (int64_t index = tile_begin; index < tile_end; ++index)
         sum_tile(buffers, chunk, tiles_.tile(block.group, index));
