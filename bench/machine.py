@@ -9,7 +9,7 @@ from pathlib import Path
 
 import im2win
 
-_PACKAGES = ("numpy", "torch", "cupy-cuda13x", "cupy-cuda12x", "nvidia-cudnn-cu13")
+_PACKAGES = ("numpy", "torch", "cupy-cuda13x", "cupy-cuda12x", "nvidia-cudnn-cu13", "onnxruntime")
 
 
 def describe() -> dict[str, object]:

@@ -1,0 +1,69 @@
+"""What the CPU backend is compared with."""
+
+import ctypes
+from collections.abc import Callable
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+import torch
+
+Call = Callable[[], Any]
+Peer = Callable[[torch.Tensor, torch.Tensor, int, int], Call]  # input, weight, stride, padding
+
+
+def reuse_freed_memory() -> None:
+    """Has the C library keep what is freed, so that PyTorch's outputs, which it allocates in every
+    call, are memory that is mapped already, as an output that is given would be."""
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)  # GNU's
+    if mallopt is not None:
+        m_trim_threshold, m_mmap_max = -1, -4
+        mallopt(m_mmap_max, 0)
+        mallopt(m_trim_threshold, 2**31 - 1)
+
+
+def onednn(input: torch.Tensor, weight: torch.Tensor, stride: int, padding: int) -> Call:
+    """PyTorch's, with which its CPU builds convolve."""
+    return lambda: torch.nn.functional.conv2d(input, weight, stride=stride, padding=padding)
+
+
+def onnxruntime(input: torch.Tensor, weight: torch.Tensor, stride: int, padding: int) -> Call:
+    """A model of one Conv, its weight packed beforehand, with input and output bound."""
+    from onnx import TensorProto, helper, numpy_helper
+
+    ort = import_module("onnxruntime")
+
+    size = (input.shape[2] + 2 * padding - weight.shape[2]) // stride + 1
+    shape = (input.shape[0], weight.shape[0], size, size)
+    conv = helper.make_node("Conv", ["x", "w"], ["y"], strides=[stride] * 2, pads=[padding] * 4)
+    graph = helper.make_graph(
+        [conv],
+        "conv",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, input.shape)],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, shape)],
+        [numpy_helper.from_array(weight.contiguous().numpy(), "w")],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    session = ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    output = torch.empty(shape)
+    binding = session.io_binding()
+    for bind, name, tensor in (
+        (binding.bind_input, "x", input),
+        (binding.bind_output, "y", output),
+    ):
+        bind(name, "cpu", 0, np.float32, tuple(tensor.shape), tensor.data_ptr())
+
+    def call() -> torch.Tensor:
+        session.run_with_iobinding(binding)
+        return output
+
+    return call
+
+
+def peers(layout: str) -> dict[str, Peer]:
+    """Those installed that take the layout."""
+    found: dict[str, Peer] = {"oneDNN": onednn}
+    if layout == "NCHW" and find_spec("onnxruntime") and find_spec("onnx"):
+        found["ONNX Runtime"] = onnxruntime
+    return found
