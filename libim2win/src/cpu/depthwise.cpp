@@ -12,7 +12,7 @@ namespace {
 constexpr int64_t kMaxPanelElements = int64_t{1} << 24;
 
 // Planes this small are cheaper to transpose than to cut into vectors.
-constexpr int64_t kSmallPlane = 64;
+constexpr int64_t kSmallPlane = 256;
 constexpr int64_t kManyChannels = 16;
 
 /// Whether vectors go along the channels.
