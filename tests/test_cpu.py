@@ -117,12 +117,17 @@ def test_threads_share_filters_where_rows_are_few(layout: str) -> None:
 
 @pytest.mark.parametrize("shift", [0, 4])
 @pytest.mark.parametrize("layout", ["nchw", "nhwc"])
-def test_outputs_too_large_for_a_cache(layout: str, shift: int) -> None:
+@pytest.mark.parametrize(("c", "groups"), [(2, 1), (16, 16)])
+@pytest.mark.parametrize("target", CPU_TARGETS)
+def test_outputs_too_large_for_a_cache(
+    target: Target, c: int, groups: int, layout: str, shift: int
+) -> None:
     """They pass by it where they are aligned."""
-    problem = Problem(c=2, h=512, w=520, k=16, r=1, s=1)
+    problem = Problem(c=c, h=512, w=520, k=16, r=1, s=1, groups=groups)
     x, weight = integers(problem.input_shape, "float32"), integers(problem.weight_shape, "float32")
-    y = run(problem, x, weight, (layout, layout), shift=shift)
-    np.testing.assert_array_equal(y, np.einsum("nchw,kc->nkhw", x, weight[:, :, 0, 0]))
+    out = strided(capi.poisoned(problem.output_shape, x.dtype), layout)
+    y = target.run(problem, strided(x, layout), weight, out=out, shift=shift)
+    np.testing.assert_array_equal(y, convolution(x, weight, problem))
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])

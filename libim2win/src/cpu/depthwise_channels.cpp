@@ -1,6 +1,7 @@
 #include "cpu/depthwise_channels.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <type_traits>
 
 #include "cpu/parallel.hpp"
@@ -51,6 +52,8 @@ DepthwiseChannels<Element>::DepthwiseChannels(const Problem& problem, const Targ
   prefetches_ = reads_in_place_ &&
                 (problem.input.elements() + problem.output.elements()) * int64_t{sizeof(Element)} >
                     kCachedBytes;
+  streams_ =
+      writes_in_place_ && problem.output.elements() * int64_t{sizeof(Element)} > kCachedBytes;
   block_rows_ = balanced_rows(problem.n * problem.p * ceil_div(problem.k, block_channels_),
                               problem.p, target.threads);
   if (!reads_in_place_) {
@@ -86,6 +89,7 @@ void DepthwiseChannels<Element>::run(const Buffers& buffers, void*) const {
                  const int64_t k_end = index + 1 == channel_blocks_ ? d.k : k + block_channels_;
                  const Block block = {n, p, std::min(p + block_rows_, d.p), k, k_end};
                  sum_block(buffers, block, panels + thread * (input_bytes_ + sums_bytes_));
+                 if (streams_) std::atomic_thread_fence(std::memory_order_seq_cst);
                });
 }
 
@@ -202,6 +206,7 @@ void DepthwiseChannels<Element>::sum_block(const Buffers& buffers, const Block& 
       .output = sums,
       .output_stride = sums_channels_,
       .outputs = d.q,
+      .streams = streams_,
   };
   for (int64_t p = block.p_begin; p < block.p_end; ++p) {
     aim(row, filter, source, p, block.p_end);

@@ -61,6 +61,7 @@ class DepthwiseChannels final : public Convolution {
   int64_t block_channels_;  // in place, the last block takes what is left too
   int64_t channel_blocks_;
   bool prefetches_;
+  bool streams_;  // to the output, past the caches
   int64_t block_rows_;
   int64_t sums_channels_;  // of a panel
   int64_t filter_bytes_;

@@ -103,11 +103,13 @@ inline void sum_tile(const ChannelRow<Compute>& row, int64_t q, int64_t c) {
   Compute* output = row.output + q * output_stride + c;
   Vector<Compute> bias[kVectors];
   for (int v = 0; v < kVectors; ++v) bias[v] = load(row.bias + c + v * kElements);
+  const bool streams = row.streams && is_aligned(output) && is_aligned(output + output_stride);
 #pragma GCC unroll 4
   for (int i = 0; i < kOutputs; ++i, output += output_stride) {
 #pragma GCC unroll 2
     for (int v = 0; v < kVectors; ++v)
-      store(output + v * kElements, finish(sums[i][v], bias[v], range));
+      streams ? stream(output + v * kElements, finish(sums[i][v], bias[v], range))
+              : store(output + v * kElements, finish(sums[i][v], bias[v], range));
   }
 }
 

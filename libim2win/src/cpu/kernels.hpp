@@ -49,6 +49,7 @@ struct ChannelRow {
   Compute* output;
   int64_t output_stride;
   int64_t outputs;
+  bool streams;  // past the caches to outputs too many for them, where they are aligned
 };
 
 /// output[i] = sum over taps of weights[tap] * input[offsets[tap] + i]. `count` is a whole number
