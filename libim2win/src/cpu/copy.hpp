@@ -140,9 +140,13 @@ inline void swap_halves(typename BlockOf<Scalar, kSize>::Row& upper,
   lower =
       __builtin_shufflevector(row, lower, (kIndex & kStep ? kSize + kIndex : kIndex + kStep)...);
 #else  // GCC before 12
+  using Index = std::conditional_t<sizeof(Scalar) == 8, int64_t, int32_t>;
+  using Indices = typename BlockOf<Index, kSize>::Row;
   const auto other = lower;
-  ((upper[kIndex] = kIndex & kStep ? other[kIndex - kStep] : row[kIndex]), ...);
-  ((lower[kIndex] = kIndex & kStep ? other[kIndex] : row[kIndex + kStep]), ...);
+  const Indices even = {(kIndex & kStep ? kSize + kIndex - kStep : kIndex)...};
+  const Indices odd = {(kIndex & kStep ? kSize + kIndex : kIndex + kStep)...};
+  upper = __builtin_shuffle(row, other, even);
+  lower = __builtin_shuffle(row, other, odd);
 #endif
 }
 
