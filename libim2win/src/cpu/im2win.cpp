@@ -4,6 +4,7 @@
 // that a tile is read many times while it is in a cache.
 //
 //   workspace: bias of each filter | a panel per thread
+//   packed filter: tiles | offsets of the taps
 //
 // If not all weights are finite, a padded problem takes its sums over the taps inside the image
 // alone: the panels hold zeros for the padding, and 0 * Inf would be a NaN that is not the sum's.
@@ -56,15 +57,19 @@ class Im2win final : public Convolution {
         chunk_pixels_(streams_ ? kChunkPixels : even_chunk(division_.rows * problem.q)),
         bias_bytes_(round_up(problem.groups * tiles_.group_filters() * int64_t{sizeof(Compute)},
                              kAlignment)),
-        panel_bytes_(round_up(panel_.bytes(), kAlignment)) {
+        panel_bytes_(round_up(panel_.bytes(), kAlignment)),
+        offsets_begin_(round_up(tiles_.bytes(), kAlignment)),
+        offsets_bytes_(checked_multiply(problem.window_elements(), sizeof(int64_t), "the taps")) {
+    checked_add(offsets_begin_, offsets_bytes_, "the packed filter");
     checked_multiply(panel_bytes_, target.threads, "the workspace");
   }
 
   int64_t workspace_bytes() const override { return bias_bytes_ + panel_bytes_ * target_.threads; }
-  int64_t packed_filter_bytes() const override { return tiles_.bytes(); }
+  int64_t packed_filter_bytes() const override { return offsets_begin_ + offsets_bytes_; }
   void pack_filter(const void* filter, void* packed, void*) const override {
     tiles_.pack(static_cast<const Element*>(filter), static_cast<Compute*>(packed),
                 target_.threads);
+    panel_.list_offsets(reinterpret_cast<int64_t*>(static_cast<char*>(packed) + offsets_begin_));
   }
   void run(const Buffers& buffers, void*) const override;
 
@@ -88,6 +93,10 @@ class Im2win final : public Convolution {
     return static_cast<const Compute*>(buffers.workspace) + group * tiles_.group_filters() +
            tile.begin;
   }
+  const int64_t* offsets_of(const Buffers& buffers) const {
+    return reinterpret_cast<const int64_t*>(static_cast<const char*>(buffers.filter) +
+                                            offsets_begin_);
+  }
   void write(const Buffers& buffers, const Chunk& chunk, const FilterTile& tile,
              const Compute* sums) const {
     const int64_t first_k = chunk.group * problem_.k_per_group() + tile.begin;
@@ -108,6 +117,8 @@ class Im2win final : public Convolution {
   int64_t chunk_pixels_;
   int64_t bias_bytes_;
   int64_t panel_bytes_;
+  int64_t offsets_begin_;  // in the packed filter
+  int64_t offsets_bytes_;
 };
 
 template <class Element>
@@ -183,7 +194,7 @@ void Im2win<Element>::sum_tile(const Buffers& buffers, const Chunk& chunk,
   if (d.is_padded() && !tiles_.are_finite(packed)) {
     for (int64_t i = 0; i < chunk.count; ++i)
       sum_inside(d, (chunk.begin + i) / d.q % d.p, (chunk.begin + i) % d.q, chunk.windows[i],
-                 panel_.offsets().data(), tile, packed + tile.offset,
+                 offsets_of(buffers), tile, packed + tile.offset,
                  bias_of(buffers, chunk.group, tile), range_.value_or(unbounded<Compute>()),
                  rows + i * tile.width);
     return write(buffers, chunk, tile, rows);
@@ -211,7 +222,7 @@ void Im2win<Element>::sum_taps(const Buffers& buffers, const Chunk& chunk, const
   // The first filters of a task find its windows in memory, the others in a cache.
   sum.next_step = tile.begin == chunk.first_filter ? ahead.step : 0;
   for (int64_t tap = 0; tap < taps; tap += part) {
-    sum.offsets = panel_.offsets().data() + tap;
+    sum.offsets = offsets_of(buffers) + tap;
     sum.taps = std::min(part, taps - tap);
     sum.filters = static_cast<const Compute*>(buffers.filter) + tile.offset + tap * tile.width;
     sum.is_first = tap == 0;

@@ -24,10 +24,10 @@ WindowPanel<Element>::WindowPanel(const Problem& problem, int64_t block_rows)
   const Problem& d = problem_;
   const bool shares_rows = d.dilation_h == 1 && d.stride_h <= d.r;
   row_step_ = shares_rows ? d.stride_h : d.r;
-  const int64_t* in = d.input.stride;
-  int64_t row = d.dilation_h * in[2];
   if (is_in_place_) {
+    const int64_t* in = d.input.stride;
     strides_ = {in[1], in[2], in[3]};
+    tap_row_ = d.dilation_h * in[2];
     ahead_.distance = kTilePixels * d.stride_w * in[3];
     if (!has_channels_last_) {
       ahead_ = {ahead_.distance + kLineBytes / int64_t{sizeof(Compute)}, 1};
@@ -35,23 +35,31 @@ WindowPanel<Element>::WindowPanel(const Problem& problem, int64_t block_rows)
       ahead_.step = kTilePixels;
     }
   } else {
-    const int64_t images = std::min(block_rows, ceil_div(block_rows - 1, d.p) + 1);
-    const int64_t rows = block_rows * row_step_ + images * (d.r - row_step_);
-    const int64_t plane = checked_multiply(rows, columns_, "the im2win panel");
-    // Planes an odd number of lines apart do not compete for the same sets of a cache.
-    constexpr int64_t kLine = kLineBytes / sizeof(Compute);
-    const int64_t pitch = (ceil_div(plane, kLine) | 1) * kLine;
-    const int64_t c = d.c_per_group();
-    strides_ = has_channels_last_ ? Strides{1, columns_ * c, c} : Strides{pitch, columns_, 1};
-    elements_ =
-        checked_multiply(has_channels_last_ ? round_up(plane, kLine) : pitch, c, "the panel");
-    checked_multiply(elements_, sizeof(Compute), "the im2win panel");
-    row = strides_.row;
+    lay_out(block_rows);
+    tap_row_ = strides_.row;
   }
-  const int64_t column = d.dilation_w * strides_.column;
-  offsets_.reserve(static_cast<size_t>(d.window_elements()));
+}
+
+template <class Element>
+void WindowPanel<Element>::lay_out(int64_t block_rows) {
+  const Problem& d = problem_;
+  const int64_t images = std::min(block_rows, ceil_div(block_rows - 1, d.p) + 1);
+  const int64_t rows = block_rows * row_step_ + images * (d.r - row_step_);
+  const int64_t plane = checked_multiply(rows, columns_, "the im2win panel");
+  // Planes an odd number of lines apart do not compete for the same sets of a cache.
+  constexpr int64_t kLine = kLineBytes / sizeof(Compute);
+  const int64_t pitch = (ceil_div(plane, kLine) | 1) * kLine;
+  const int64_t c = d.c_per_group();
+  strides_ = has_channels_last_ ? Strides{1, columns_ * c, c} : Strides{pitch, columns_, 1};
+  elements_ = checked_multiply(has_channels_last_ ? plane : pitch, c, "the im2win panel");
+  checked_multiply(elements_, sizeof(Compute), "the im2win panel");
+}
+
+template <class Element>
+void WindowPanel<Element>::list_offsets(int64_t* offsets) const {
+  const Problem& d = problem_;
   const auto add = [&](int64_t c, int64_t r, int64_t s) {
-    offsets_.push_back(c * strides_.channel + r * row + s * column);
+    *offsets++ = c * strides_.channel + r * tap_row_ + s * d.dilation_w * strides_.column;
   };
   if (has_channels_last_) {
     for (int64_t r = 0; r < d.r; ++r)

@@ -6,7 +6,7 @@
 //   panel of any other: channel of the group, row, column
 #pragma once
 
-#include <vector>
+#include <cstdint>
 
 #include "cpu/kernels.hpp"
 #include "problem.hpp"
@@ -43,7 +43,7 @@ class WindowPanel {
   /// 0 where windows are read in place.
   int64_t bytes() const { return elements_ * int64_t{sizeof(Compute)}; }
   /// Of each tap, from a window's first one on, in the order in which they are summed.
-  const std::vector<int64_t>& offsets() const { return offsets_; }
+  void list_offsets(int64_t* offsets) const;
 
   Ahead ahead() const { return ahead_; }
 
@@ -54,6 +54,7 @@ class WindowPanel {
                     int64_t q, int64_t count, const Compute** windows) const;
 
  private:
+  void lay_out(int64_t block_rows);
   int64_t panel_row(const RowBlock& block, int64_t row) const;
   void fill_rows(const Element* image, int64_t y, int64_t y_step, int64_t rows,
                  Compute* target) const;
@@ -75,7 +76,7 @@ class WindowPanel {
   int64_t elements_ = 0;
   Strides strides_;
   Ahead ahead_ = {};
-  std::vector<int64_t> offsets_;
+  int64_t tap_row_;  // between neighbouring rows of a window
 };
 
 }  // namespace im2win::cpu
