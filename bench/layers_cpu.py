@@ -26,14 +26,13 @@ from rich.table import Table
 import cpu_peers
 import im2win
 import machine
-import resnet50
 from cpu_time import fastest
 from im2win import reference
-from im2win.layers import LAYERS, Layer
+from im2win.layers import LAYERS, RESNET50, Layer
 
 _FORMATS = {"NCHW": torch.contiguous_format, "NHWC": torch.channels_last}
 _COMPARED = {"oneDNN": "im2win", "ONNX Runtime": "packed"}  # as they treat the weight
-_ALL_LAYERS = (*LAYERS, *resnet50.LAYERS)
+_ALL_LAYERS = (*LAYERS, *RESNET50)
 
 
 def main(
@@ -75,7 +74,7 @@ def measure(layer: Layer, batch: int, layout: str) -> dict[str, Any]:
     input = laid_out(torch.randn(layer.input_shape(batch)))
     weight = laid_out(torch.randn(layer.weight_shape))
     out = laid_out(torch.empty(batch, layer.filters, layer.output_size, layer.output_size))
-    padding = getattr(layer, "padding", 0)
+    padding = layer.padding
     calls = _ours(input, weight, out, layout, {"stride": layer.stride, "padding": padding})
     for name, make in cpu_peers.peers(layout).items():
         calls[name] = make(input, weight, layer.stride, padding)
