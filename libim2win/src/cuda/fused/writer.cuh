@@ -185,14 +185,19 @@ class Writer {
       __syncwarp();
       for_eights(sums, first, [&](const float* sum, int column) { put(sum, column, bias); });
       __syncwarp();
+      constexpr int kEach = kPatchColumns * kWords / 32;  // words of a lane
+      int place[kEach];
+      uint4 value[kEach];
 #pragma unroll
-      for (int i = lane_; i < kPatchColumns * kWords; i += 32) {
-        const int column = i / kWords, word = i % kWords;
-        const int place = columns_[first + column].output;
-        const uint4 value = *this->word(column, word);
-        if (place != kNowhere)
-          *reinterpret_cast<uint4*>(output_ + place + word * kWordFilters) = value;
+      for (int j = 0; j < kEach; ++j) {
+        const int column = (lane_ + 32 * j) / kWords;
+        place[j] = columns_[first + column].output;
+        value[j] = *word(column, lane_ % kWords);
       }
+#pragma unroll
+      for (int j = 0; j < kEach; ++j)
+        if (place[j] != kNowhere)
+          *reinterpret_cast<uint4*>(output_ + place[j] + lane_ % kWords * kWordFilters) = value[j];
     }
   }
 
