@@ -4,10 +4,10 @@
 #include <bit>
 #include <cmath>
 #include <iterator>
-#include <numeric>
 
 #include "checked.hpp"
 #include "cuda/fused/shared.hpp"
+#include "cuda/fused/taps.hpp"
 #include "status.hpp"
 
 namespace im2win::cuda::fused {
@@ -16,68 +16,7 @@ namespace {
 /// Of counts that fit an int.
 int count_of(int64_t things, int64_t each) { return static_cast<int>(ceil_div(things, each)); }
 
-/// How far tap columns or rows of one plane are apart, and which planes there are, along one axis.
-struct TapColumns {
-  int planes = 0;
-  int origin[kMaxPlanes] = {};
-  int extra = 0;  // positions of a row beyond the tile's columns
-  int count = 0;  // units of a tap row, of one channel unit
-  int step = 1;   // tap columns of a unit
-  int stride = 1, dilation = 1;
-  bool apart = false;
-
-  /// The plane and the shift within its rows of tap column `s`.
-  std::pair<int, int> locate(int s) const {
-    const int x = s * dilation;
-    if (apart) return {s / step, 0};
-    const int phase = x % stride;
-    const int plane = static_cast<int>(std::find(origin, origin + planes, phase) - origin);
-    return {plane, x / stride};
-  }
-};
-
-/// Tap columns that are congruent modulo the stride share a plane; or, `apart`, each has its own,
-/// which takes more room but no halo. False where that makes too many planes.
-bool arrange_columns(const Problem& problem, int unit_columns, bool apart, TapColumns& columns) {
-  columns.step = unit_columns;
-  columns.stride = static_cast<int>(problem.stride_w);
-  columns.dilation = static_cast<int>(problem.dilation_w);
-  columns.apart = apart;
-  const int s_count = static_cast<int>(problem.s);
-  columns.count = count_of(s_count, unit_columns);
-  for (int s = 0; s < s_count; s += unit_columns) {
-    const int x = s * columns.dilation;
-    const int origin = apart ? x : x % columns.stride;
-    int* end = columns.origin + columns.planes;
-    if (apart || std::find(columns.origin, end, origin) == end) {
-      if (columns.planes == kMaxPlanes) return false;
-      columns.origin[columns.planes++] = origin;
-    }
-    if (!apart) columns.extra = std::max(columns.extra, x / columns.stride);
-  }
-  return true;
-}
-
-/// Tap rows by slabs. Rows that are congruent modulo the stride go together, and share planes; or
-/// each row is a slab's, which needs no halo.
-struct TapRows {
-  int groups, rows, step, full;
-  int shift;  // between neighbouring rows of a group, in plane rows
-
-  TapRows(const Problem& problem, bool apart) {
-    const int r = static_cast<int>(problem.r);
-    const int stride = static_cast<int>(problem.stride_h);
-    const int dilation = static_cast<int>(problem.dilation_h);
-    step = apart ? 1 : stride / std::gcd(stride, dilation);
-    groups = apart ? r : std::min(step, r);
-    rows = apart ? 1 : count_of(r, step);
-    full = apart ? r : r - (rows - 1) * groups;
-    shift = step * dilation / stride;
-  }
-  int extra() const { return (rows - 1) * shift; }
-};
-
-/// What remains once the kernel, the packing of units and the planes are given.
+/// Tries all tiles, and keeps the cheapest.
 class Search {
  public:
   Search(const Problem& problem, Operands operands, const Chip& chip, TileChoice& best)
@@ -111,6 +50,13 @@ class Search {
         }
       }
     }
+  }
+
+  /// False if no kernel can take the problem.
+  bool finish() {
+    if (best_.kernel < 0) return false;
+    pair_units(best_columns_, best_rows_, best_.tile, best_.order);
+    return true;
   }
 
  private:
@@ -180,7 +126,7 @@ class Search {
     best_.tile.lead = lead();
     best_.cost = cost;
     best_columns_ = columns;
-    best_rows_shift_ = rows.shift;
+    best_rows_ = rows;
   }
 
   /// Whether the offsets of a tile's outputs from its first fit 32 bits.
@@ -267,48 +213,9 @@ class Search {
   int kernel_ = -1;
   KernelShape shape_ = {};
   Tile tile_ = {};
-
- public:
   TapColumns best_columns_;
-  int best_rows_shift_ = 0;
+  TapRows best_rows_;
 };
-
-struct PlacedUnit {
-  int offset;  // in shared memory, in units
-  FilterUnit filter;
-};
-
-/// All units of a slab with `rows` tap rows, in pairs. In the order of their offsets, so that a
-/// step's second unit never lies before its first.
-void pair_units(const TileChoice& choice, const TapColumns& columns, int row_shift, int rows,
-                Steps& steps, FilterUnit (&order)[kMaxSteps][2]) {
-  const Tile& tile = choice.tile;
-  PlacedUnit placed[2 * kMaxSteps + 1];
-  int count = 0;
-  for (int unit = 0; unit < tile.units; ++unit) {
-    for (int row = 0; row < rows; ++row) {
-      for (int i = 0; i < columns.count; ++i) {
-        const int s = i * columns.step;
-        const auto [plane, shift] = columns.locate(s);
-        const int line = plane * tile.plane_rows + row * row_shift;
-        placed[count++] = {
-            unit * tile.positions_pitch + line * tile.images * tile.pitch + shift,
-            {static_cast<int16_t>(row), static_cast<int16_t>(s), static_cast<int16_t>(unit)}};
-      }
-    }
-  }
-  std::stable_sort(placed, placed + count,
-                   [](const PlacedUnit& a, const PlacedUnit& b) { return a.offset < b.offset; });
-  if (count % 2 != 0) placed[count] = {placed[count - 1].offset, {-1, 0, 0}};
-  for (int i = 0; i < steps.count; ++i) {
-    const PlacedUnit& first = placed[2 * i];
-    const PlacedUnit& second = placed[2 * i + 1];
-    steps.step[i] = {static_cast<uint16_t>(first.offset),
-                     static_cast<uint16_t>(second.offset - first.offset)};
-    order[i][0] = first.filter;
-    order[i][1] = second.filter;
-  }
-}
 
 }  // namespace
 
@@ -317,11 +224,7 @@ bool choose_tile(const Problem& problem, Operands operands, const KernelShape* s
   choice.kernel = -1;
   Search search(problem, operands, chip, choice);
   for (int i = 0; i < count; ++i) search.try_kernel(i, shapes[i]);
-  if (choice.kernel < 0) return false;
-  for (int kind = 0; kind < 2; ++kind)
-    pair_units(choice, search.best_columns_, search.best_rows_shift_, choice.tile.group_rows - kind,
-               choice.tile.steps[kind], choice.order.unit[kind]);
-  return true;
+  return search.finish();
 }
 
 std::string describe(const Tile& tile) {

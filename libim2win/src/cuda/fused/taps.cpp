@@ -1,0 +1,95 @@
+#include "cuda/fused/taps.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include "checked.hpp"
+
+namespace im2win::cuda::fused {
+namespace {
+
+struct PlacedUnit {
+  int offset;  // in shared memory, in units
+  FilterUnit filter;
+};
+
+/// All units of a slab with `rows` tap rows, in the order of their offsets, so that a step's second
+/// unit never lies before its first; an odd one is followed by itself, with no filter.
+void place_units(const Tile& tile, const TapColumns& columns, int row_shift, int rows,
+                 PlacedUnit (&placed)[2 * kMaxSteps + 1]) {
+  int count = 0;
+  for (int unit = 0; unit < tile.units; ++unit) {
+    for (int row = 0; row < rows; ++row) {
+      for (int i = 0; i < columns.count; ++i) {
+        const int s = i * columns.step;
+        const auto [plane, shift] = columns.locate(s);
+        const int line = plane * tile.plane_rows + row * row_shift;
+        placed[count++] = {
+            unit * tile.positions_pitch + line * tile.images * tile.pitch + shift,
+            {static_cast<int16_t>(row), static_cast<int16_t>(s), static_cast<int16_t>(unit)}};
+      }
+    }
+  }
+  std::stable_sort(placed, placed + count,
+                   [](const PlacedUnit& a, const PlacedUnit& b) { return a.offset < b.offset; });
+  if (count % 2 != 0) placed[count] = {placed[count - 1].offset, {-1, 0, 0}};
+}
+
+}  // namespace
+
+std::pair<int, int> TapColumns::locate(int s) const {
+  const int x = s * dilation;
+  if (apart) return {s / step, 0};
+  const int phase = x % stride;
+  const int plane = static_cast<int>(std::find(origin, origin + planes, phase) - origin);
+  return {plane, x / stride};
+}
+
+bool arrange_columns(const Problem& problem, int unit_columns, bool apart, TapColumns& columns) {
+  columns.step = unit_columns;
+  columns.stride = static_cast<int>(problem.stride_w);
+  columns.dilation = static_cast<int>(problem.dilation_w);
+  columns.apart = apart;
+  const int s_count = static_cast<int>(problem.s);
+  columns.count = static_cast<int>(ceil_div(s_count, unit_columns));
+  for (int s = 0; s < s_count; s += unit_columns) {
+    const int x = s * columns.dilation;
+    const int origin = apart ? x : x % columns.stride;
+    int* end = columns.origin + columns.planes;
+    if (apart || std::find(columns.origin, end, origin) == end) {
+      if (columns.planes == kMaxPlanes) return false;
+      columns.origin[columns.planes++] = origin;
+    }
+    if (!apart) columns.extra = std::max(columns.extra, x / columns.stride);
+  }
+  return true;
+}
+
+TapRows::TapRows(const Problem& problem, bool apart) {
+  const int r = static_cast<int>(problem.r);
+  const int stride = static_cast<int>(problem.stride_h);
+  const int dilation = static_cast<int>(problem.dilation_h);
+  step = apart ? 1 : stride / std::gcd(stride, dilation);
+  groups = apart ? r : std::min(step, r);
+  rows = apart ? 1 : static_cast<int>(ceil_div(r, step));
+  full = apart ? r : r - (rows - 1) * groups;
+  shift = step * dilation / stride;
+}
+
+void pair_units(const TapColumns& columns, const TapRows& rows, Tile& tile, FilterOrder& order) {
+  for (int kind = 0; kind < 2; ++kind) {
+    PlacedUnit placed[2 * kMaxSteps + 1];
+    place_units(tile, columns, rows.shift, rows.rows - kind, placed);
+    Steps& steps = tile.steps[kind];
+    for (int i = 0; i < steps.count; ++i) {
+      const PlacedUnit& first = placed[2 * i];
+      const PlacedUnit& second = placed[2 * i + 1];
+      steps.step[i] = {static_cast<uint16_t>(first.offset),
+                       static_cast<uint16_t>(second.offset - first.offset)};
+      order.unit[kind][i][0] = first.filter;
+      order.unit[kind][i][1] = second.filter;
+    }
+  }
+}
+
+}  // namespace im2win::cuda::fused

@@ -1,0 +1,44 @@
+// How the taps of a filter share planes of staged inputs, and how they pair up in steps. Host-only.
+#pragma once
+
+#include <utility>
+
+#include "cuda/fused/tile.hpp"
+#include "problem.hpp"
+
+namespace im2win::cuda::fused {
+
+/// Of the taps' columns: in which plane each is, and how far into it.
+struct TapColumns {
+  int planes = 0;
+  int origin[kMaxPlanes] = {};
+  int extra = 0;  // positions of a row beyond the tile's columns
+  int count = 0;  // units of a tap row, of one channel unit
+  int step = 1;   // tap columns of a unit
+  int stride = 1, dilation = 1;
+  bool apart = false;
+
+  /// The plane and the shift within its rows of tap column `s`.
+  std::pair<int, int> locate(int s) const;
+};
+
+/// Tap columns that are congruent modulo the stride share a plane; or, `apart`, each has its own,
+/// which takes more room but no halo. False where that makes too many planes.
+bool arrange_columns(const Problem& problem, int unit_columns, bool apart, TapColumns& columns);
+
+/// Tap rows by slabs. Rows that are congruent modulo the stride go together, and share planes; or
+/// each row is a slab's, which needs no halo.
+struct TapRows {
+  int groups = 0, rows = 0, step = 0, full = 0;  // as in Tile
+  int shift = 0;  // between neighbouring rows of a group, in plane rows
+
+  TapRows() = default;
+  TapRows(const Problem& problem, bool apart);
+  int extra() const { return (rows - 1) * shift; }
+};
+
+/// Pairs all units of the tile's slabs, of both kinds of row groups, in steps. Sets what is in
+/// Tile::steps beside the counts, and the order.
+void pair_units(const TapColumns& columns, const TapRows& rows, Tile& tile, FilterOrder& order);
+
+}  // namespace im2win::cuda::fused
