@@ -21,18 +21,6 @@ bool merge(const TapAxis& outer, TapAxis& inner) {
   return true;
 }
 
-/// `count` is a whole number of vectors.
-template <class Compute>
-bool all_finite(const Compute* values, int64_t count) {
-  constexpr int64_t kLanes = kMaxVectorBytes / sizeof(Compute);
-  Compute sums[kLanes] = {};  // of zeros, or of a NaN: independent, for the compiler to vectorise
-  int64_t i = 0;
-  for (; i + kLanes <= count; i += kLanes)
-    for (int64_t lane = 0; lane < kLanes; ++lane) sums[lane] += values[i + lane] * 0;
-  for (; i < count; ++i) sums[0] += values[i] * 0;
-  return std::all_of(sums, sums + kLanes, [](Compute sum) { return sum == 0; });
-}
-
 }  // namespace
 
 template <class Element>
@@ -79,7 +67,8 @@ void FilterTiles<Element>::pack(const Element* filter, Compute* packed, int32_t 
     const int64_t first = group * problem_.k_per_group() + tile.begin;
     Compute* target = packed + tile.offset;
     pack_tile(filter + first * problem_.filter.stride[0], tile, target);
-    if (problem_.is_padded() && !all_finite(target, tile.width * problem_.window_elements()))
+    if (problem_.is_padded() &&
+        !kernels_.are_finite(target, tile.width * problem_.window_elements()))
       is_finite = false;
   });
   packed[elements_] = is_finite ? 1 : 0;

@@ -114,6 +114,7 @@ struct Kernels {
   void (*sum_windows[kMaxTileVectors][kTilePixels / kPixelStep])(const WindowTile<Compute>& tile);
   void (*sum_channels)(const ChannelRow<Compute>& row);
   void (*sum_plane)(const PlaneSum<Compute>& sum);
+  bool (*are_finite)(const Compute* values, int64_t count);  // whole vectors
   void (*load)(const Rows<Element, Compute>& rows);
   void (*store)(const Rows<Compute, Element>& rows);
 };

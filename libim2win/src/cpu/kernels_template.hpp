@@ -8,6 +8,7 @@
 #include "cpu/copy.hpp"
 #include "cpu/depthwise_sum_channels.hpp"
 #include "cpu/depthwise_sum_planes.hpp"
+#include "cpu/finite.hpp"
 #include "cpu/sum_windows.hpp"
 
 namespace im2win::cpu {
@@ -32,6 +33,7 @@ constexpr Kernels<Element> make_kernels() {
   add_window_sums<1>(kernels);
   kernels.sum_channels = sum_channels<Compute>;
   kernels.sum_plane = sum_plane<Compute>;
+  kernels.are_finite = are_finite<Compute>;
   kernels.load = copy_rows<Element, Compute>;
   kernels.store = copy_rows<Compute, Element>;
   return kernels;
