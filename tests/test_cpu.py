@@ -117,13 +117,14 @@ def test_threads_share_filters_where_rows_are_few(layout: str) -> None:
 
 @pytest.mark.parametrize("shift", [0, 4])
 @pytest.mark.parametrize("layout", ["nchw", "nhwc"])
-@pytest.mark.parametrize(("c", "groups"), [(2, 1), (16, 16)])
+@pytest.mark.parametrize("w", [520, 521])
+@pytest.mark.parametrize(("c", "k", "groups"), [(2, 16, 1), (2, 19, 1), (16, 16, 16)])
 @pytest.mark.parametrize("target", CPU_TARGETS)
 def test_outputs_too_large_for_a_cache(
-    target: Target, c: int, groups: int, layout: str, shift: int
+    target: Target, c: int, k: int, groups: int, w: int, layout: str, shift: int
 ) -> None:
-    """They pass by it where they are aligned."""
-    problem = Problem(c=c, h=512, w=520, k=16, r=1, s=1, groups=groups)
+    """They pass by it where they are aligned; planes of 512 x 521 are each aligned differently."""
+    problem = Problem(c=c, h=512, w=w, k=k, r=1, s=1, groups=groups)
     x, weight = integers(problem.input_shape, "float32"), integers(problem.weight_shape, "float32")
     out = strided(capi.poisoned(problem.output_shape, x.dtype), layout)
     y = target.run(problem, strided(x, layout), weight, out=out, shift=shift)

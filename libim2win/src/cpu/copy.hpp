@@ -172,38 +172,75 @@ inline void convert_row(const Source* source, Target* target) {
   }
 }
 
-/// The transpose of kSize by kSize elements. `streams` if it goes past the caches.
+/// The transpose of kSize by kSize elements.
 template <int kSize, class Source, class Target>
-inline void transpose_block(const Source* source, int64_t step, Target* target, int64_t stride,
-                            bool streams) {
+inline void transpose_block(const Source* source, int64_t step, Target* target, int64_t stride) {
   using Scalar = std::conditional_t<sizeof(Source) >= sizeof(Target), Source, Target>;
   typename BlockOf<Scalar, kSize>::Row rows[kSize];
 #pragma GCC unroll 16
   for (int i = 0; i < kSize; ++i)
     convert_row<kSize>(source + i * step, reinterpret_cast<Scalar*>(&rows[i]));
   transpose_rows<1, Scalar, kSize>(rows);
-  if constexpr (std::is_same_v<Source, Target> && kSize == VectorOf<Scalar>::kElements) {
-    if (streams) {
-#pragma GCC unroll 16
-      for (int i = 0; i < kSize; ++i) stream(target + i * stride, rows[i]);
-      return;
-    }
-  }
 #pragma GCC unroll 16
   for (int i = 0; i < kSize; ++i)
     convert_row<kSize>(reinterpret_cast<const Scalar*>(&rows[i]), target + i * stride);
 }
+
+constexpr int64_t kLineBytes = 64;  // of a cache
 
 template <int kSize, class Scalar>
 inline void prefetch_rows(const Scalar* first, int64_t stride) {
   for (int i = 0; i < kSize; ++i) __builtin_prefetch(first + i * stride);
 }
 
+template <int kSize, class Source, class Target>
+void transpose(const Rows<Source, Target>& rows);
+
+template <class Scalar>
+inline bool starts_line(const Scalar* address) {
+  return reinterpret_cast<uintptr_t>(address) % kLineBytes == 0;
+}
+
+/// A row past the caches, but for the parts of lines at its ends.
+template <class Scalar>
+inline void stream_row(const Scalar* source, Scalar* target, int64_t count) {
+  constexpr int64_t kElements = VectorOf<Scalar>::kElements;
+  constexpr int64_t kLine = kLineBytes / sizeof(Scalar);
+  int64_t i = 0;
+  for (; i < count && !starts_line(target + i); ++i) target[i] = source[i];
+  for (const int64_t end = i + (count - i) / kLine * kLine; i < end; i += kElements)
+    stream(target + i, load(source + i));
+  if (i < count) copy_plain_row(source + i, target + i, count - i);
+}
+
+constexpr int64_t kMostStreamed = 256;  // elements of a row
+
+/// The transpose past the caches: by a buffer, as only whole lines pass by them, and rows need not
+/// be aligned alike.
+template <int kSize, class Scalar>
+inline void stream_transpose(const Rows<Scalar, Scalar>& rows) {
+  alignas(kMaxVectorBytes) Scalar buffer[kSize * kMostStreamed];
+  for (int64_t r = 0; r < rows.rows; r += kSize) {
+    const int64_t row = r + kSize <= rows.rows ? r : rows.rows - kSize;
+    Scalar* target = rows.target + row * rows.target_stride;
+    for (int i = 0; i < kSize; ++i) {
+      const Scalar* end = target + i * rows.target_stride + rows.count;
+      if (!starts_line(end)) __builtin_prefetch(end);  // of a line to be written in part
+    }
+    transpose<kSize, Scalar, Scalar>(
+        {rows.source + row, 1, rows.source_step, buffer, kMostStreamed, kSize, rows.count});
+    for (int i = 0; i < kSize; ++i)
+      stream_row(buffer + i * kMostStreamed, target + i * rows.target_stride, rows.count);
+  }
+}
+
 /// Rows whose elements lie side by side in the source. Blocks at an edge overlap the ones before.
 template <int kSize, class Source, class Target>
-inline void transpose(const Rows<Source, Target>& rows) {
-  constexpr int64_t kLine = 64 / sizeof(Source);  // elements of a line of the cache
-  const bool is_whole = is_aligned(rows.target) && is_aligned(rows.target + rows.target_stride);
+void transpose(const Rows<Source, Target>& rows) {
+  constexpr int64_t kLine = kLineBytes / sizeof(Source);  // elements of a line of the cache
+  if constexpr (std::is_same_v<Source, Target> && kSize * sizeof(Target) == IM2WIN_VECTOR_BYTES) {
+    if (rows.streams && rows.count <= kMostStreamed) return stream_transpose<kSize>(rows);
+  }
   for (int64_t i = 0; i < rows.count; i += kSize) {
     const int64_t element = i + kSize <= rows.count ? i : rows.count - kSize;
     for (int64_t r = 0; r < rows.rows; r += kSize) {
@@ -215,10 +252,7 @@ inline void transpose(const Rows<Source, Target>& rows) {
                                  ? source + kLine
                                  : rows.source + (element + kSize) * rows.source_step,
                              rows.source_step);
-      if (rows.streams && !is_whole)  // what follows is likely to be written next
-        prefetch_rows<kSize>(target + rows.count, rows.target_stride);
-      transpose_block<kSize>(source, rows.source_step, target, rows.target_stride,
-                             rows.streams && is_whole && element % kSize == 0);
+      transpose_block<kSize>(source, rows.source_step, target, rows.target_stride);
     }
   }
 }

@@ -101,7 +101,7 @@ struct Rows {
   int64_t target_stride;
   int64_t rows;
   int64_t count;
-  bool streams = false;  // past the caches to a target too large for them, where it is aligned
+  bool streams = false;  // past the caches to a target too large for them, by whole lines
 };
 
 /// The kernels of an instruction set for one type of tensor.
