@@ -1,8 +1,10 @@
 // Depthwise convolution: groups = channels. It is bound by memory: each kernel is made to move the
 // input and the output across it about once.
 //
-// Dense NCHW and NHWC have kernels for the common windows; what they do not take, by its shape,
-// strides or alignment, one thread an output does. All of them sum in the same order.
+// Dense NCHW and NHWC have kernels for the common windows: by tensor cores for 16-bit elements
+// without a stride, whose FMAs alone take about as long as their memory where windows are 5x5, and
+// by FMAs otherwise. What those do not take, by its shape, strides or alignment, one thread an
+// output does.
 
 #include <memory>
 #include <optional>
@@ -10,14 +12,18 @@
 
 #include "checked.hpp"
 #include "cuda/algorithms.hpp"
-#include "cuda/depthwise_planes.cuh"
-#include "cuda/depthwise_slices.cuh"
+#include "cuda/depthwise_planes_fma.cuh"
+#include "cuda/depthwise_planes_mma.cuh"
+#include "cuda/depthwise_slices_fma.cuh"
+#include "cuda/depthwise_slices_mma.cuh"
+#include "cuda/device.hpp"
 #include "cuda/output_order.cuh"
 
 namespace im2win::cuda {
 namespace {
 
 constexpr int kThreads = 256;
+constexpr int64_t kMaxBlocks = int64_t{1} << 30;  // of a grid that is a single row
 
 template <class Element, class Compute>
 __global__ void __launch_bounds__(kThreads)
@@ -29,22 +35,6 @@ __global__ void __launch_bounds__(kThreads)
   a.outputs.write(a.outputs.filter(at.k), a.outputs.pixel(at.n, at.p, at.q),
                   depthwise_sum(a, at.n, at.k, at.p, at.q));
 }
-
-template <class Element, class Compute>
-struct PlanesKernel {
-  using Grid = PlanesGrid;
-  template <int kTaps, int kStride, bool kIsClamp>
-  static constexpr auto kernel =
-      depthwise_planes_kernel<Element, Compute, kTaps, kStride, kIsClamp>;
-};
-
-template <class Element, class Compute>
-struct SlicesKernel {
-  using Grid = SlicesGrid;
-  template <int kTaps, int kStride, bool kIsClamp>
-  static constexpr auto kernel =
-      depthwise_slices_kernel<Element, Compute, kTaps, kStride, kIsClamp>;
-};
 
 template <class Element, class Compute>
 class Depthwise final : public Convolution {
@@ -63,72 +53,139 @@ class Depthwise final : public Convolution {
   OutputOrder order_;
 };
 
-/// By a kernel that takes a tile a block. `Kernel` is PlanesKernel or SlicesKernel.
-template <class Element, class Compute, class Kernel>
+/// By a kernel that takes a tile a block.
+template <class Element, class Grid>
 class TiledDepthwise final : public Convolution {
  public:
-  TiledDepthwise(const Problem& problem, const DepthwiseTile& tile, int item_threads)
+  using Kernel = void (*)(DepthwiseArguments<Element, float>, Grid);
+
+  TiledDepthwise(const Problem& problem, const Target& target, Kernel kernel, const Grid& grid,
+                 int threads, int64_t shared_bytes, int64_t alignment)
       : arguments_(problem),
-        grid_(problem, tile),
-        kernel_(Clamp<Compute>::of(problem) ? choose_kernel<true>(problem)
-                                            : choose_kernel<false>(problem)),
-        threads_(static_cast<int>(std::min<int64_t>(
-            round_up(int64_t{tile.items()} * item_threads, 32), kDepthwiseMaxThreads))),
-        shared_bytes_(static_cast<size_t>(tile.shared_bytes)),
-        any_(problem) {}
+        grid_(grid),
+        kernel_(kernel),
+        threads_(threads),
+        shared_bytes_(static_cast<size_t>(shared_bytes)),
+        alignment_(static_cast<uintptr_t>(alignment)),
+        any_(problem) {
+    int blocks = 0;
+    check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel_, threads_, shared_bytes_),
+          "cudaOccupancyMaxActiveBlocksPerMultiprocessor");
+    grid_.set_resident_blocks(int64_t{blocks} * multiprocessors(target.device));
+  }
+
+  int64_t blocks() const { return grid_.blocks; }
 
   void run(const Buffers& buffers, void* stream) const override {
-    const bool is_aligned = reinterpret_cast<uintptr_t>(buffers.input) % 16 == 0;
-    if (std::is_same_v<typename Kernel::Grid, SlicesGrid> && !is_aligned)
-      return any_.run(buffers, stream);
-    DepthwiseArguments<Element, Compute> a = arguments_;
+    const auto addresses =
+        reinterpret_cast<uintptr_t>(buffers.input) | reinterpret_cast<uintptr_t>(buffers.output);
+    if (addresses % alignment_ != 0) return any_.run(buffers, stream);
+    DepthwiseArguments<Element, float> a = arguments_;
     a.bind(buffers);
     launch_shared("depthwise_tile_kernel", kernel_, grid_.blocks, threads_, shared_bytes_, stream,
                   a, grid_);
   }
 
  private:
-  using Function = void (*)(DepthwiseArguments<Element, Compute>, typename Kernel::Grid);
-
-  template <bool kIsClamp>
-  static Function choose_kernel(const Problem& problem) {
-    if (problem.stride_h == 1)
-      return problem.r == 3 ? Kernel::template kernel<3, 1, kIsClamp>
-                            : Kernel::template kernel<5, 1, kIsClamp>;
-    return problem.r == 3 ? Kernel::template kernel<3, 2, kIsClamp>
-                          : Kernel::template kernel<5, 2, kIsClamp>;
-  }
-
-  DepthwiseArguments<Element, Compute> arguments_;
-  typename Kernel::Grid grid_;
-  Function kernel_;
+  DepthwiseArguments<Element, float> arguments_;
+  Grid grid_;
+  Kernel kernel_;
   int threads_;
   size_t shared_bytes_;
-  Depthwise<Element, Compute> any_;
+  uintptr_t alignment_;  // of input and output; any_ takes what has less
+  Depthwise<Element, float> any_;
 };
 
+bool is_nchw(const Problem& problem) { return problem.input.is_nchw() && problem.output.is_nchw(); }
+bool is_nhwc(const Problem& problem) {
+  return problem.input.is_nhwc() && problem.output.is_nhwc() && problem.c > 1;
+}
+
+/// `choose` for the problem's window, stride and epilogue as constants.
+template <class Choose>
+auto choose_kernel(const Problem& problem, Choose choose) {
+  using std::bool_constant;
+  using std::integral_constant;
+  const auto with_stride = [&](auto taps, auto stride) {
+    return Clamp<float>::of(problem) ? choose(taps, stride, bool_constant<true>{})
+                                     : choose(taps, stride, bool_constant<false>{});
+  };
+  const auto with_taps = [&](auto taps) {
+    return problem.stride_h == 1 ? with_stride(taps, integral_constant<int, 1>{})
+                                 : with_stride(taps, integral_constant<int, 2>{});
+  };
+  return problem.r == 3 ? with_taps(integral_constant<int, 3>{})
+                        : with_taps(integral_constant<int, 5>{});
+}
+
+template <class Element, class Grid, class Tile>
+std::unique_ptr<Convolution> make_tiled(const Problem& problem, const Target& target,
+                                        typename TiledDepthwise<Element, Grid>::Kernel kernel,
+                                        const Tile& tile, int threads, int64_t alignment) {
+  auto tiled = std::make_unique<TiledDepthwise<Element, Grid>>(
+      problem, target, kernel, Grid(problem, tile), threads, tile.shared_bytes, alignment);
+  if (tiled->blocks() > kMaxBlocks) return nullptr;
+  return tiled;
+}
+
+/// By tensor cores, in code for a device that has them; of its kernels none has a stride.
+template <class Element>
+std::unique_ptr<Convolution> configure_mma(const Problem& problem, const Target& target) {
+  cudaFuncAttributes attributes{};
+  check(cudaFuncGetAttributes(&attributes, depthwise_slices_mma_kernel<Element, 3, true>),
+        "cudaFuncGetAttributes");
+  if (attributes.ptxVersion < 80 || !is_for_tensor_cores(problem)) return nullptr;
+  if (is_nhwc(problem)) {
+    const auto tile = choose_slices_tile(problem, kMmaSlice);
+    if (!tile) return nullptr;
+    const auto kernel = choose_kernel(problem, [](auto taps, auto, auto is_clamp) {
+      return depthwise_slices_mma_kernel<Element, taps, is_clamp>;
+    });
+    return make_tiled<Element, SlicesGrid>(problem, target, kernel, *tile, 32 * tile->warps(), 16);
+  }
+  const auto tile = choose_mma_planes_tile(problem);
+  if (!is_nchw(problem) || !tile) return nullptr;
+  const auto kernel = choose_kernel(problem, [](auto taps, auto, auto is_clamp) {
+    return depthwise_planes_mma_kernel<Element, taps, is_clamp>;
+  });
+  return make_tiled<Element, MmaPlanesGrid>(problem, target, kernel, *tile, 32 * tile->warps(),
+                                            mma_planes_unit_bytes(problem));
+}
+
+template <class Element>
+std::unique_ptr<Convolution> configure_fma(const Problem& problem, const Target& target) {
+  if (is_nhwc(problem)) {
+    const auto tile = choose_slices_tile(problem, kFmaSlice);
+    if (!tile) return nullptr;
+    const auto kernel = choose_kernel(problem, [](auto taps, auto stride, auto is_clamp) {
+      return depthwise_slices_fma_kernel<Element, taps, stride, is_clamp>;
+    });
+    return make_tiled<Element, SlicesGrid>(problem, target, kernel, *tile, 32 * tile->warps(), 16);
+  }
+  const auto tile = choose_planes_tile(problem);
+  if (!is_nchw(problem) || !tile) return nullptr;
+  const auto kernel = choose_kernel(problem, [](auto taps, auto stride, auto is_clamp) {
+    return depthwise_planes_fma_kernel<Element, taps, stride, is_clamp>;
+  });
+  return make_tiled<Element, PlanesGrid>(problem, target, kernel, *tile,
+                                         static_cast<int>(round_up(tile->threads(), 32)), 1);
+}
+
 /// The tiled kernel that takes the problem, if there is one.
-template <class Element, class Compute>
-std::unique_ptr<Convolution> configure_tiled(const Problem& problem) {
+template <class Element>
+std::unique_ptr<Convolution> configure_tiled(const Problem& problem, const Target& target) {
   if (problem.k_per_group() != 1 || !problem.filter.is_nchw() || !has_depthwise_window(problem))
     return nullptr;
-  using Planes = TiledDepthwise<Element, Compute, PlanesKernel<Element, Compute>>;
-  using Slices = TiledDepthwise<Element, Compute, SlicesKernel<Element, Compute>>;
-  if (problem.input.is_nhwc() && problem.output.is_nhwc() && problem.c > 1) {
-    if (const auto tile = choose_slices_tile(problem))
-      return std::make_unique<Slices>(problem, *tile, 32);
+  if constexpr (!std::is_same_v<Element, float>) {
+    if (auto mma = configure_mma<Element>(problem, target)) return mma;
   }
-  if (problem.input.is_nchw() && problem.output.is_nchw()) {
-    if (const auto tile = choose_planes_tile(problem))
-      return std::make_unique<Planes>(problem, *tile, 1);
-  }
-  return nullptr;
+  return configure_fma<Element>(problem, target);
 }
 
 template <class Element, class Compute>
-std::unique_ptr<Convolution> configure(const Problem& problem) {
+std::unique_ptr<Convolution> configure(const Problem& problem, const Target& target) {
   if constexpr (!std::is_same_v<Element, double>) {
-    if (auto tiled = configure_tiled<Element, Compute>(problem)) return tiled;
+    if (auto tiled = configure_tiled<Element>(problem, target)) return tiled;
   }
   return std::make_unique<Depthwise<Element, Compute>>(problem);
 }
@@ -141,12 +198,13 @@ std::string refuse_depthwise(const Problem& problem) {
               " channels");
 }
 
-std::unique_ptr<Convolution> configure_depthwise(const Problem& problem, const Target&) {
+std::unique_ptr<Convolution> configure_depthwise(const Problem& problem, const Target& target) {
+  const CurrentDevice current(target.device);
   switch (problem.dtype) {
-    case IM2WIN_FLOAT64: return configure<double, double>(problem);
-    case IM2WIN_FLOAT32: return configure<float, float>(problem);
-    case IM2WIN_FLOAT16: return configure<__half, float>(problem);
-    case IM2WIN_BFLOAT16: return configure<__nv_bfloat16, float>(problem);
+    case IM2WIN_FLOAT64: return configure<double, double>(problem, target);
+    case IM2WIN_FLOAT32: return configure<float, float>(problem, target);
+    case IM2WIN_FLOAT16: return configure<__half, float>(problem, target);
+    case IM2WIN_BFLOAT16: return configure<__nv_bfloat16, float>(problem, target);
     case IM2WIN_NONE: break;
   }
   fail(IM2WIN_INTERNAL_ERROR, "depthwise has no kernel for dtype ", problem.dtype);

@@ -7,6 +7,7 @@
 #include <limits>
 #include <optional>
 
+#include "cuda/depthwise_ptx.cuh"
 #include "cuda/epilogue.cuh"
 #include "cuda/window.cuh"
 
@@ -31,10 +32,7 @@ struct Clamp {
     }
   }
 
-  /// Of what is not NaN.
-  __device__ __forceinline__ Compute operator()(Compute x) const {
-    return fmin(fmax(x, low), high);
-  }
+  __device__ __forceinline__ Compute operator()(Compute x) const { return clamp(x, low, high); }
 };
 
 /// Plain data.
@@ -66,8 +64,14 @@ struct DepthwiseArguments {
   }
 };
 
-/// Over the taps inside the image alone, so that padding meets no weight, finite or not. All
-/// kernels sum in this order.
+/// The block's dynamic shared memory.
+template <class Element>
+__device__ __forceinline__ Element* dynamic_shared() {
+  extern __shared__ __align__(16) unsigned char depthwise_shared[];
+  return reinterpret_cast<Element*>(depthwise_shared);
+}
+
+/// Over the taps inside the image alone, so that padding meets no weight, finite or not.
 template <class Element, class Compute>
 __device__ __forceinline__ Compute depthwise_sum(const DepthwiseArguments<Element, Compute>& a,
                                                  int64_t n, int64_t k, int64_t p, int64_t q) {
@@ -89,56 +93,21 @@ __device__ __forceinline__ Compute depthwise_sum(const DepthwiseArguments<Elemen
   return sum;
 }
 
-/// Which rows of a strip, of at most 32, hold a NaN.
+/// What is stored for a sum, whatever the epilogue. Out of line: it is long.
+template <class Element, class Compute>
+__device__ __noinline__ Element finish_any(const DepthwiseArguments<Element, Compute>& a, int64_t n,
+                                           int64_t k, int64_t p, int64_t q, Compute sum) {
+  return a.outputs.value(a.outputs.filter(k), a.outputs.pixel(n, p, q), sum);
+}
+
+/// What is stored, computed in the plainest way.
 ///
-/// Kernels that compute many outputs at once put zeros for the padding, and a non-finite weight
-/// makes a NaN of such a zero. NaN stays NaN in a sum, so a sum that is none has not met one; a row
-/// with a sum that is NaN is set aside, to be computed again by depthwise_sum() once the registers
-/// are free.
-class UndefinedRows {
- public:
-  template <int kCount, class Compute>
-  __device__ __forceinline__ bool set_aside(int row, const Compute (&sums)[kCount]) {
-    bool is_undefined = false;
-#pragma unroll
-    for (int i = 0; i < kCount; ++i) is_undefined |= sums[i] != sums[i];
-    if (is_undefined) rows_ |= 1u << row;
-    return is_undefined;
-  }
-
-  /// Calls visit(row, column) for the first `count` outputs of each.
-  template <class Visit>
-  __device__ __forceinline__ void visit(int count, Visit visit) {
-    for (; rows_ != 0; rows_ &= rows_ - 1) {
-#pragma unroll 1
-      for (int i = 0; i < count; ++i) visit(__ffs(static_cast<int>(rows_)) - 1, i);
-    }
-  }
-
- private:
-  unsigned rows_ = 0;
-};
-
-/// What is stored for row `row` of a strip, of which the first output is at n, p, q; false where it
-/// is set aside.
-template <bool kIsClamp, int kCount, class Element, class Compute>
-__device__ __forceinline__ bool finish_row(const DepthwiseArguments<Element, Compute>& a,
-                                           const typename Outputs<Element, Compute>::Filter& filter,
-                                           int64_t n, int64_t p, int64_t q, int count,
-                                           const Compute (&sums)[kCount], UndefinedRows& undefined,
-                                           int row, Element (&finished)[kCount]) {
-  if constexpr (kIsClamp) {
-    Compute biased[kCount];
-#pragma unroll
-    for (int i = 0; i < kCount; ++i) biased[i] = sums[i] + filter.bias;
-    if (undefined.set_aside(row, biased)) return false;
-#pragma unroll
-    for (int i = 0; i < kCount; ++i) finished[i] = from_compute<Element>(a.clamp(biased[i]));
-  } else {
-    if (undefined.set_aside(row, sums)) return false;
-    a.outputs.finish_row(filter, a.outputs.pixel(n, p, q), count, sums, finished);
-  }
-  return true;
+/// Kernels that compute many outputs at once put zeros for what a window lacks, and those make NaN
+/// of infinite factors. They call this for outputs that may have met such a product.
+template <class Element, class Compute>
+__device__ __noinline__ Element compute_any(const DepthwiseArguments<Element, Compute>& a,
+                                            int64_t n, int64_t k, int64_t p, int64_t q) {
+  return finish_any(a, n, k, p, q, depthwise_sum(a, n, k, p, q));
 }
 
 }  // namespace im2win::cuda

@@ -1,62 +1,152 @@
 #include "cuda/depthwise_tile.hpp"
 
 #include <algorithm>
-#include <bit>
+#include <array>
 
 #include "checked.hpp"
 
 namespace im2win::cuda {
 namespace {
 
-constexpr int64_t kWordBytes = 16;
-
-/// Rows of the input under `rows` of the output.
-int64_t rows_below(const Problem& problem, int64_t rows) {
-  return (rows - 1) * problem.stride_h + problem.r;
-}
-
-int64_t filter_bytes(const Problem& problem, int64_t channels) {
-  return round_up(channels * problem.r * problem.s * element_bytes(problem.dtype), kWordBytes);
-}
-
 /// Sizes that 32-bit arithmetic within an image takes, whatever the tile.
 bool is_narrow(const Problem& problem) {
-  constexpr int64_t kMaxSize = 1 << 24;
-  return problem.c < kMaxSize && problem.h < kMaxSize && problem.w < kMaxSize &&
+  constexpr int64_t kMaxElements = 1 << 30;
+  const auto fits = [&](int64_t c, int64_t h, int64_t w) {
+    return h < kMaxElements && w < kMaxElements && h * w < kMaxElements &&
+           c < kMaxElements / std::max<int64_t>(h * w, 1);
+  };
+  return fits(problem.c, problem.h, problem.w) && fits(problem.c, problem.p, problem.q) &&
+         fits(problem.n, problem.c, problem.p) &&
          std::max({problem.padding_top, problem.padding_bottom, problem.padding_left,
                    problem.padding_right}) < 5;
 }
 
-/// Of the input and the output of a tile of planes, which may start anywhere within a word.
-int64_t planes_bytes(const Problem& problem, const DepthwiseTile& tile) {
+/// Parts of at most `limit`, all but the last equal.
+int even_share(int64_t count, int64_t limit) {
+  return static_cast<int>(ceil_div(count, ceil_div(count, limit)));
+}
+
+/// Heights of strips to choose from: the largest even shares.
+std::array<int, 4> strip_rows_of(const Problem& problem, int most) {
+  std::array<int, 4> rows{};
+  const int64_t fewest = ceil_div(problem.p, most);
+  for (size_t i = 0; i < rows.size(); ++i)
+    rows[i] = static_cast<int>(ceil_div(problem.p, fewest + static_cast<int64_t>(i)));
+  return rows;
+}
+
+int below(int outputs, int64_t stride, int64_t taps) {
+  return static_cast<int>((outputs - 1) * stride + taps);
+}
+
+/// Slices 32 bytes apart, modulo the 128 of all banks: four slices by two pixels of a word each
+/// are free of conflicts.
+int pitch_of(int words, int slice_words) {
+  return slice_words == 1 ? static_cast<int>(round_up(words - 2, 8)) + 2 : words;
+}
+
+SlicesTile make_slices_tile(const Problem& problem, const SliceShape& shape, int slices, int strips,
+                            int bands, int strip_rows) {
   const int64_t size = element_bytes(problem.dtype);
+  SlicesTile tile{};
+  tile.shape = shape;
+  tile.slices = slices;
+  tile.strips = strips;
+  tile.bands = bands;
+  tile.strip_rows = strip_rows;
+  tile.slice_words = static_cast<int>(tile.shape.channels * size / kDepthwiseWordBytes);
+  tile.input_rows = below(tile.rows(), problem.stride_h, problem.r);
+  tile.input_columns = below(tile.columns(), problem.stride_w, problem.s);
+  tile.input_slice_pitch =
+      pitch_of(tile.input_rows * tile.input_columns * tile.slice_words, tile.slice_words);
+  tile.input_words = slices * tile.input_slice_pitch;
+  if (shape.warp_strips == 1) {
+    const int64_t filter_bytes = slices * tile.shape.channels * problem.r * problem.s * size;
+    tile.shared_bytes = tile.input_words * kDepthwiseWordBytes + filter_bytes;
+    return tile;
+  }
+  tile.is_in_place = bands == 1 && strips == shape.warp_strips;
+  tile.output_row_pitch = tile.is_in_place ? tile.input_columns : tile.columns();
+  tile.output_slice_pitch =
+      tile.is_in_place ? tile.input_slice_pitch : pitch_of(tile.rows() * tile.columns(), 1);
+  const int output_words = tile.is_in_place ? 0 : slices * tile.output_slice_pitch;
+  // Of this image and the next.
+  tile.shared_bytes = (2 * tile.input_words + output_words) * kDepthwiseWordBytes;
+  return tile;
+}
+
+/// About the clocks of a multiprocessor: a word crosses device memory in one, edges and halos
+/// included, in bursts of four; so many products take as much of a warp's row; and a block costs
+/// some beside.
+int64_t slices_cost(const Problem& problem, const SlicesTile& tile) {
+  constexpr int64_t kBlock = 256, kBurst = 4;
+  const int64_t blocks = ceil_div(problem.c, int64_t{tile.slices} * tile.shape.channels) *
+                         ceil_div(problem.p, tile.rows()) * ceil_div(problem.q, tile.columns());
+  const int64_t pixels =
+      int64_t{tile.input_rows} * tile.input_columns + tile.rows() * tile.columns();
+  const int64_t products = tile.warps() * (tile.strip_rows + problem.r - 1) * problem.r * problem.s;
+  return blocks * (round_up(tile.slices * tile.slice_words, kBurst) * pixels + products + kBlock);
+}
+
+/// Of a tile of planes. Its input may start anywhere within a word, and so may its output, which
+/// takes the input's place.
+int64_t planes_bytes(const Problem& problem, const PlanesTile& tile) {
   const bool whole = tile.rows() >= problem.p;
   const int64_t input_rows =
-      whole ? problem.h : std::min(problem.h, rows_below(problem, tile.rows()));
+      whole ? problem.h
+            : std::min<int64_t>(problem.h, below(tile.rows(), problem.stride_h, problem.r));
   const int64_t output_rows = whole ? problem.p : tile.rows();
-  return round_up(tile.channels * input_rows * problem.w * size, kWordBytes) + kWordBytes +
-         round_up(tile.channels * output_rows * problem.q * size, kWordBytes) + kWordBytes +
-         filter_bytes(problem, tile.channels);
+  const int64_t elements =
+      tile.planes *
+      (std::max(input_rows * problem.w, output_rows * problem.q) + problem.r * problem.s);
+  return elements * element_bytes(problem.dtype) + 3 * kDepthwiseWordBytes;
 }
 
-int64_t slices_bytes(const Problem& problem, const DepthwiseTile& tile) {
-  const int64_t columns = (tile.columns() - 1) * problem.stride_w + problem.s;
-  return tile.channels * kDepthwiseSlice * columns * rows_below(problem, tile.rows()) *
-             element_bytes(problem.dtype) +
-         filter_bytes(problem, tile.channels * kDepthwiseSlice);
+/// Whether the windows of all strips lie in their words, zeros beside the image left out.
+bool are_windows_inside(const Problem& problem, const MmaPlanesTile& tile) {
+  for (int64_t q = 0; q < problem.q; ++q) {
+    const int64_t strip = (q - tile.first_column) / MmaPlanesTile::kColumns;
+    const int64_t begin = 8 * (strip + tile.first_word);
+    const int64_t first = q - problem.padding_left;
+    const int64_t last = std::min(problem.w, first + problem.s) - 1;
+    if (last >= 0 &&
+        (std::max<int64_t>(first, 0) < begin || last >= begin + 8 * MmaPlanesTile::kWords))
+      return false;
+  }
+  return true;
 }
 
-/// The most channels with which the tile fits shared memory; 0 if not even one does.
-template <class Bytes>
-int most_channels(DepthwiseTile tile, int limit, Bytes bytes) {
-  for (tile.channels = limit; tile.channels > 0; --tile.channels)
-    if (bytes(tile) <= kDepthwiseSharedBytes) break;
-  return tile.channels;
+/// The fewest strips that have all windows inside their words. first_column is at most 0, so that
+/// strip 0 is the first, and even, so that outputs are stored in pairs.
+MmaPlanesTile choose_columns(const Problem& problem) {
+  MmaPlanesTile best{};
+  for (int first_word = 0; first_word >= -1; --first_word) {
+    for (int column = 0; column > -MmaPlanesTile::kColumns; column -= 2) {
+      MmaPlanesTile tile{};
+      tile.first_column = column;
+      tile.first_word = first_word;
+      tile.strips = static_cast<int>(ceil_div(problem.q - column, MmaPlanesTile::kColumns));
+      if ((best.strips == 0 || tile.strips < best.strips) && are_windows_inside(problem, tile))
+        best = tile;
+    }
+  }
+  return best;
 }
 
-/// Rows in bands of at most `limit`, all but the last of the same height.
-int even_share(int64_t rows, int64_t limit) {
-  return static_cast<int>(ceil_div(rows, ceil_div(rows, limit)));
+/// Zeros, the input of these images and the next, and the output.
+int64_t shared_bytes(const MmaPlanesTile& tile) {
+  return kDepthwiseWordBytes * (1 + 2 * int64_t{tile.input_words()}) +
+         int64_t{tile.images} * tile.output_bytes;
+}
+
+/// As slices_cost(). Both ends of a run of memory cost a sector.
+int64_t mma_planes_cost(const Problem& problem, const MmaPlanesTile& tile) {
+  constexpr int64_t kBlock = 256, kRun = 4;
+  const int64_t blocks = ceil_div(problem.n, tile.images) * ceil_div(problem.c, tile.channels) *
+                         ceil_div(problem.p, tile.rows());
+  const int64_t products = tile.warps() * (tile.strip_rows + problem.r - 1) * problem.r * 5;
+  return blocks *
+         (shared_bytes(tile) / kDepthwiseWordBytes + products + kRun * tile.images + kBlock);
 }
 
 }  // namespace
@@ -67,57 +157,94 @@ bool has_depthwise_window(const Problem& problem) {
          problem.dilation_h == 1 && problem.dilation_w == 1;
 }
 
-std::optional<DepthwiseTile> choose_planes_tile(const Problem& problem) {
-  constexpr int kItems = 128;
-  if (!is_narrow(problem)) return std::nullopt;
-  const int64_t strips = ceil_div(problem.q, kDepthwiseColumns);
-  if (strips * kDepthwiseColumns > kDepthwiseSharedBytes) return std::nullopt;
-  const auto bytes = [&](const DepthwiseTile& tile) { return planes_bytes(problem, tile); };
-  const bool is_tall = problem.stride_h == 1 && element_bytes(problem.dtype) == 2;
-  for (int64_t limit = is_tall ? 14 : 7; limit > 0; limit /= 2) {
-    const int rows = even_share(problem.p, limit);
-    const int64_t bands = ceil_div(problem.p, rows);
-    DepthwiseTile tile{1, static_cast<int>(strips), 0, rows, 0};
-    for (tile.bands = static_cast<int>(std::min<int64_t>(bands, kItems)); tile.bands > 0;
-         tile.bands = even_share(bands, tile.bands - 1)) {
-      const int64_t planes = tile.bands == bands ? ceil_div(kItems, strips * bands) : 1;
-      tile.channels = most_channels(tile, static_cast<int>(planes), bytes);
-      if (tile.channels > 0) {
-        tile.shared_bytes = bytes(tile);
-        return tile;
-      }
-      if (tile.bands == 1) break;
-    }
-  }
-  return std::nullopt;
+int64_t choose_turns(int64_t tiles, int64_t images, int64_t resident) {
+  // In halves of an image's time: two for each, and one to prepare.
+  const auto halves = [&](int64_t turns) {
+    return ceil_div(tiles * ceil_div(images, turns), resident) * (2 * turns + 1);
+  };
+  int64_t best = 1;
+  for (int64_t turns = 2; turns <= std::min<int64_t>(images, 32); ++turns)
+    if (halves(turns) < halves(best)) best = turns;
+  return best;
 }
 
-std::optional<DepthwiseTile> choose_slices_tile(const Problem& problem) {
-  constexpr int kWarps = 4;
-  const int64_t size = element_bytes(problem.dtype);
-  if (!is_narrow(problem) || problem.c * size % kWordBytes != 0) return std::nullopt;
-  const auto bytes = [&](const DepthwiseTile& tile) { return slices_bytes(problem, tile); };
-  const int strips = even_share(ceil_div(problem.q, kDepthwiseColumns), kWarps);
-  const int slices = static_cast<int>(std::bit_floor(static_cast<uint64_t>(
-      std::min<int64_t>(kWarps / strips, ceil_div(problem.c, kDepthwiseSlice)))));
-  const int rows = even_share(problem.p, problem.stride_h == 1 ? 14 : 4);
-  DepthwiseTile tile{slices, strips, problem.stride_h == 1 ? 1 : 2, rows, 0};
-  while (bytes(tile) > kDepthwiseSharedBytes) {
-    if (tile.channels > 1)
-      tile.channels /= 2;
-    else if (tile.strips > 2)
-      tile.strips = even_share(tile.strips, tile.strips - 1);
-    else if (tile.thread_rows > 7)
-      tile.thread_rows = even_share(tile.thread_rows, 7);
-    else if (tile.bands > 1)
-      tile.bands = 1;
-    else if (tile.strips > 1)
-      tile.strips = 1;
-    else
-      return std::nullopt;
-  }
-  tile.shared_bytes = bytes(tile);
+bool is_for_tensor_cores(const Problem& problem) {
+  return element_bytes(problem.dtype) == 2 && problem.stride_h == 1;
+}
+
+std::optional<PlanesTile> choose_planes_tile(const Problem& problem) {
+  constexpr int kThreads = 128;
+  if (!is_narrow(problem)) return std::nullopt;
+  const int64_t strips = ceil_div(problem.q, kStripSize);
+  if (strips > kPlanesMaxThreads) return std::nullopt;
+  const auto fits = [&](const PlanesTile& tile) {
+    return planes_bytes(problem, tile) <= kDepthwiseSharedBytes;
+  };
+  PlanesTile tile{1, static_cast<int>(strips), 1, even_share(problem.p, kStripSize), 0};
+  const int64_t bands = ceil_div(problem.p, tile.thread_rows);
+  tile.bands = even_share(bands, std::max<int64_t>(1, kThreads / strips));
+  while (tile.bands > 1 && !fits(tile)) tile.bands = even_share(bands, tile.bands - 1);
+  while (tile.thread_rows > 1 && !fits(tile)) --tile.thread_rows;
+  if (tile.rows() >= problem.p)
+    for (tile.planes = std::max(1, kThreads / tile.threads()); tile.planes > 1 && !fits(tile);)
+      --tile.planes;
+  if (!fits(tile)) return std::nullopt;
+  tile.shared_bytes = planes_bytes(problem, tile);
   return tile;
+}
+
+std::optional<MmaPlanesTile> choose_mma_planes_tile(const Problem& problem) {
+  if (!is_narrow(problem) || problem.w > kDepthwiseSharedBytes) return std::nullopt;
+  const MmaPlanesTile columns = choose_columns(problem);
+  if (columns.strips == 0) return std::nullopt;
+  std::optional<MmaPlanesTile> best;
+  const auto consider = [&](int images, int channels, int bands, int strip_rows) {
+    MmaPlanesTile tile = columns;
+    tile.images = images;
+    tile.channels = channels;
+    tile.bands = bands;
+    tile.strip_rows = strip_rows;
+    const bool whole = tile.rows() >= problem.p;
+    if (!whole && images * channels > 1) return;
+    tile.input_rows = static_cast<int>(
+        whole ? problem.h
+              : std::min<int64_t>(problem.h, below(tile.rows(), problem.stride_h, problem.r)));
+    tile.row_words = static_cast<int>(ceil_div(problem.w, 8));
+    const int64_t output = channels * std::min<int64_t>(problem.p, tile.rows()) * problem.q;
+    tile.output_bytes = static_cast<int>(round_up(2 * (output + 7), kDepthwiseWordBytes));
+    tile.shared_bytes = shared_bytes(tile);
+    if (tile.warps() <= MmaPlanesTile::kMaxWarps && tile.shared_bytes <= kDepthwiseSharedBytes &&
+        (!best || mma_planes_cost(problem, tile) < mma_planes_cost(problem, *best)))
+      best = tile;
+  };
+  for (const int strip_rows : strip_rows_of(problem, MmaPlanesTile::kRows)) {
+    const int most = MmaPlanesTile::kMaxWarps * MmaPlanesTile::kWarpStrips;
+    for (int bands = 1; bands <= std::min<int64_t>(most, ceil_div(problem.p, strip_rows)); ++bands)
+      for (int channels = 1; channels <= MmaPlanesTile::kMaxWarps; ++channels)
+        for (int images = 1; images <= MmaPlanesTile::kWarpStrips; ++images)
+          if (problem.n % images == 0) consider(images, channels, bands, strip_rows);
+  }
+  return best;
+}
+
+std::optional<SlicesTile> choose_slices_tile(const Problem& problem, const SliceShape& shape) {
+  if (!is_narrow(problem) || problem.c * element_bytes(problem.dtype) % kDepthwiseWordBytes != 0)
+    return std::nullopt;
+  std::optional<SlicesTile> best;
+  const auto consider = [&](const SlicesTile& tile) {
+    if (tile.strips * tile.bands % shape.warp_strips == 0 && tile.warps() <= shape.max_warps &&
+        tile.shared_bytes <= kDepthwiseSharedBytes &&
+        (!best || slices_cost(problem, tile) < slices_cost(problem, *best)))
+      best = tile;
+  };
+  const int most = shape.max_warps * shape.warp_strips;
+  for (int slices = 1; slices <= shape.max_warps; ++slices) {
+    for (int strips = 1; strips <= most; ++strips)
+      for (int bands = 1; strips * bands <= most; ++bands)
+        for (const int rows : strip_rows_of(problem, shape.rows))
+          consider(make_slices_tile(problem, shape, slices, strips, bands, rows));
+  }
+  return best;
 }
 
 }  // namespace im2win::cuda

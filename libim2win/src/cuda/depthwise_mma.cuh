@@ -1,0 +1,85 @@
+// What the depthwise kernels for tensor cores share: how a warp goes down its strips, pairs of
+// 16-bit elements, and what is stored for a sum that zeros beside the window may have made NaN.
+#pragma once
+
+#include <type_traits>
+
+#include "cuda/depthwise_sum.cuh"
+
+namespace im2win::cuda {
+
+/// Two elements of a register.
+template <class Element>
+using Pair = std::conditional_t<std::is_same_v<Element, __half>, __half2, __nv_bfloat162>;
+
+template <class Element>
+__device__ __forceinline__ Pair<Element> pair_of(float low, float high) {
+  if constexpr (std::is_same_v<Element, __half>)
+    return __floats2half2_rn(low, high);
+  else
+    return __floats2bfloat162_rn(low, high);
+}
+
+/// The clamp of an epilogue, after rounding: that is monotonic, so that their order does not
+/// matter.
+template <class Element>
+struct PairClamp {
+  Pair<Element> low, high;
+
+  __device__ __forceinline__ explicit PairClamp(const Clamp<float>& clamp)
+      : low(pair_of<Element>(clamp.low, clamp.low)),
+        high(pair_of<Element>(clamp.high, clamp.high)) {}
+
+  __device__ __forceinline__ Pair<Element> operator()(Pair<Element> x) const {
+    return __hmin2_nan(__hmax2_nan(x, low), high);
+  }
+};
+
+/// Keeps count of elements that are infinite or NaN: a multiple of 0 is NaN of those.
+template <class Element>
+class Finiteness {
+ public:
+  __device__ __forceinline__ void add(Pair<Element> pair) { zero_ = add_times_zero(pair, zero_); }
+  __device__ __forceinline__ bool is_finite() const {
+    return __low2float(zero_) == 0 && __high2float(zero_) == 0;
+  }
+
+ private:
+  Pair<Element> zero_ = pair_of<Element>(0, 0);
+};
+
+/// What is stored for a sum, whatever the epilogue.
+template <class Element>
+__device__ __forceinline__ float finish_or_compute(const DepthwiseArguments<Element, float>& a,
+                                                   int n, int k, int p, int q, float sum) {
+  return to_compute<float>(isfinite(sum) ? finish_any(a, n, k, p, q, sum)
+                                         : compute_any(a, n, k, p, q));
+}
+
+/// Calls emit(p, sums) for the first `rows` rows of outputs from the top, at most kRows, each as
+/// soon as it is complete. read() takes the next row of the input and gives add(sums, r), which
+/// adds its products with row r of the filter. It is read a single time, for all rows whose windows
+/// hold it.
+template <int kTaps, int kRows, class Read, class Emit>
+__device__ __forceinline__ void convolve_rows(const float (&initial)[4], int rows, Read read,
+                                              Emit emit) {
+  float sums[kRows][4];
+#pragma unroll
+  for (int y = 0; y < kRows + kTaps - 1; ++y) {
+    const int last = y - kTaps + 1;  // the output that the row completes
+    if (last > 0 && last >= rows) return;
+    const auto add = read();
+#pragma unroll
+    for (int p = 0; p < kRows; ++p) {
+      if (p < last || p > y) continue;
+      if (p == y) {
+#pragma unroll
+        for (int i = 0; i < 4; ++i) sums[p][i] = initial[i];
+      }
+      add(sums[p], y - p);
+    }
+    if (last >= 0) emit(last, sums[last]);
+  }
+}
+
+}  // namespace im2win::cuda

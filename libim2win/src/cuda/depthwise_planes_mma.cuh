@@ -1,0 +1,271 @@
+// Depthwise convolution in NCHW of 16-bit elements, stride 1, by tensor cores. For row r of the
+// filter there is a band matrix of its weights, which turns two words of a row of the input into 8
+// neighbouring sums of the output. The other factor is such words of 16 strips of a channel, from
+// wherever they are: other columns, other rows or other images.
+#pragma once
+
+#include "cuda/depthwise_mma.cuh"
+#include "cuda/depthwise_planes_rows.cuh"
+#include "cuda/depthwise_run.cuh"
+
+namespace im2win::cuda {
+
+/// The fragments of the band matrices of a filter's rows: of word w of a strip's, element x of the
+/// window row r has the weight of its column x - q + shift for output q.
+template <int kTaps>
+struct BandWeights {
+  static constexpr int kWords = MmaPlanesTile::kWords;
+  uint32_t fragments[kTaps][kWords];
+
+  __device__ __forceinline__ BandWeights(const uint16_t* filter, int shift) {
+    const int lane = threadIdx.x % 32;
+    const int first = lane % 4 * 2 - lane / 4 + shift;
+#pragma unroll
+    for (int r = 0; r < kTaps; ++r) {
+#pragma unroll
+      for (int word = 0; word < kWords; ++word) {
+        uint32_t pair = 0;
+#pragma unroll
+        for (int i = 0; i < 2; ++i) {
+          const int s = first + 8 * word + i;
+          if (unsigned(s) < kTaps) pair |= uint32_t{filter[r * kTaps + s]} << 16 * i;
+        }
+        fragments[r][word] = pair;
+      }
+    }
+  }
+};
+
+/// A strip of a warp's channel: its first output in the tile, and the words of its windows.
+struct MmaPlaneStrip {
+  int image, row, column;  // the column may be before the image
+  int number;              // among those of a row
+
+  __device__ __forceinline__ MmaPlaneStrip(const MmaPlanesGrid& grid, int strip) {
+    const auto [rest, in_row] = grid.strips.divide(strip);
+    const auto [plane, band] = grid.bands.divide(rest);
+    image = plane;
+    row = band * grid.tile.strip_rows;
+    column = in_row * MmaPlanesTile::kColumns + grid.tile.first_column;
+    number = in_row;
+  }
+};
+
+/// A lane's address in the rows of the input: word `word` of a strip's, or zeros.
+struct WordAddress {
+  uint32_t first, zeros, row_bytes;
+  int y, h;  // the row of the image that comes next, and how many there are; none if always zeros
+
+  /// Goes to the next row.
+  __device__ __forceinline__ uint32_t next() {
+    const uint32_t address = unsigned(y) < unsigned(h) ? first : zeros;
+    ++y;
+    first += row_bytes;
+    return address;
+  }
+};
+
+/// The words of a row of the input under 16 strips: the first factor of one product.
+template <class Element, int kTaps>
+struct RowWords {
+  const BandWeights<kTaps>& weights;
+  uint32_t words[4];
+
+  __device__ __forceinline__ RowWords(const BandWeights<kTaps>& bands, uint32_t address)
+      : weights(bands) {
+    load_fragments(address, words);
+  }
+
+  __device__ __forceinline__ void operator()(float (&sums)[4], int r) const {
+    multiply_16<Element>(sums, words, weights.fragments[r][0], weights.fragments[r][1]);
+  }
+};
+
+/// A warp's part of a tile, 16 strips of a channel, and what a lane stores of it: of two strips the
+/// columns q and q + 1.
+struct PlaneWarp {
+  MmaPlaneStrip mine;  // whose words the lane reads
+  MmaPlaneStrip strips[2];
+  int channel;  // of the tile
+  int k, p[2], q[2];
+  int rows[2];  // of the strips, in the image
+
+  __device__ __forceinline__ PlaneWarp(const MmaPlanesGrid& grid, const MmaPlanesPlace& at)
+      : PlaneWarp(grid, at, grid.channel_warps.divide(static_cast<int>(threadIdx.x / 32))) {}
+
+  __device__ __forceinline__ bool is_inside(const MmaPlanesGrid& grid, int strip, int row,
+                                            int column) const {
+    return row < rows[strip] && unsigned(q[strip] + column) < unsigned(grid.q);
+  }
+
+ private:
+  __device__ __forceinline__ PlaneWarp(const MmaPlanesGrid& grid, const MmaPlanesPlace& at,
+                                       QuotientRemainder<int> warp)
+      : mine(grid, warp.remainder * MmaPlanesTile::kWarpStrips + int(threadIdx.x % 16)),
+        strips{{grid, warp.remainder * MmaPlanesTile::kWarpStrips + int(threadIdx.x % 32 / 4)},
+               {grid, warp.remainder * MmaPlanesTile::kWarpStrips + int(threadIdx.x % 32 / 4) + 8}},
+        channel(warp.quotient),
+        k(at.first_c + (channel < at.channels ? channel : 0)) {
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      p[i] = at.first_p + strips[i].row;
+      q[i] = strips[i].column + int(threadIdx.x % 4) * 2;
+      rows[i] = channel < at.channels && strips[i].image < grid.tile.images
+                    ? min(grid.tile.strip_rows, at.rows - strips[i].row)
+                    : 0;
+    }
+  }
+};
+
+__device__ __forceinline__ WordAddress word_address(const MmaPlanesGrid& grid,
+                                                    const MmaPlanesPlace& at, const uint4* zeros,
+                                                    const uint4* input, const PlaneWarp& warp,
+                                                    int padding_top) {
+  const MmaPlanesTile& tile = grid.tile;
+  const MmaPlaneStrip& strip = warp.mine;
+  const int word = strip.number + tile.first_word + int(threadIdx.x % 32 / 16);
+  const bool is_any = warp.channel < at.channels && strip.image < tile.images &&
+                      unsigned(word) < unsigned(tile.row_words);
+  const int y = at.first_p + strip.row - padding_top;
+  const uint4* const first = input + strip.image * tile.image_words() +
+                             (warp.channel * at.input_rows + y - at.first_y) * tile.row_words +
+                             word;
+  return {shared_address(first), shared_address(zeros), uint32_t(tile.row_words) * 16, y,
+          is_any ? grid.h : 0};
+}
+
+/// Computes the lane's outputs of some images again. It works out where they are by itself, so that
+/// nothing is kept for it.
+template <int kTaps, class Element>
+__device__ __noinline__ void correct(const DepthwiseArguments<Element, float>& a,
+                                     const MmaPlanesGrid& grid, int first_n) {
+  const PlaneWarp warp(grid, MmaPlanesPlace::of<kTaps>(grid, static_cast<int>(a.vertical.padding)));
+  const auto filter = a.outputs.filter(warp.k);
+  for (int i = 0; i < 2; ++i) {
+    const int n = first_n + warp.strips[i].image;
+    for (int row = 0; row < warp.rows[i]; ++row) {
+      const int p = warp.p[i] + row;
+      for (int q = max(0, warp.q[i]); q < min(grid.q, warp.q[i] + 2); ++q)
+        *a.outputs.address(filter, a.outputs.pixel(n, p, q)) = compute_any(a, n, warp.k, p, q);
+    }
+  }
+}
+
+/// `is_even` if both are inside or none, and the address is that of a pair.
+template <class Element>
+__device__ __forceinline__ void store_pair(Element* to, Pair<Element> pair, bool is_first,
+                                           bool is_second, bool is_even) {
+  if (is_even) {
+    if (is_first) *reinterpret_cast<Pair<Element>*>(to) = pair;
+  } else {
+    if (is_first) to[0] = pair.x;
+    if (is_second) to[1] = pair.y;
+  }
+}
+
+/// Some images of the tile, from shared memory to shared memory, where `out` is the lane's. False
+/// if an output may be wrong: zeros beside the bands and in the padding make NaN of infinite
+/// factors that are not its own.
+template <class Element, int kTaps, bool kIsClamp>
+__device__ __forceinline__ bool compute_planes(const DepthwiseArguments<Element, float>& a,
+                                               const MmaPlanesGrid& grid, const PlaneWarp& warp,
+                                               const BandWeights<kTaps>& weights, float bias,
+                                               int first_n, WordAddress address,
+                                               Element* (&out)[2]) {
+  const bool is_even = (grid.q | int(reinterpret_cast<uintptr_t>(a.outputs.data()) / 2)) % 2 == 0;
+  const float initial[4] = {bias, bias, bias, bias};
+  const PairClamp<Element> clamp_pair(a.clamp);
+  Finiteness<Element> finiteness;
+  convolve_rows<kTaps, MmaPlanesTile::kRows>(
+      initial, grid.tile.strip_rows,
+      [&] { return RowWords<Element, kTaps>(weights, address.next()); },
+      [&](int row, const float(&sums)[4]) {
+#pragma unroll
+        for (int i = 0; i < 2; ++i) {
+          const bool is_inside[2] = {warp.is_inside(grid, i, row, 0),
+                                     warp.is_inside(grid, i, row, 1)};
+          float values[2] = {sums[2 * i], sums[2 * i + 1]};
+          if constexpr (!kIsClamp) {
+            const int n = first_n + warp.strips[i].image;
+            for (int j = 0; j < 2; ++j)
+              values[j] = is_inside[j] ? finish_or_compute(a, n, warp.k, warp.p[i] + row,
+                                                           warp.q[i] + j, values[j])
+                                       : 0;
+          }
+          Pair<Element> pair = pair_of<Element>(values[0], values[1]);
+          if constexpr (kIsClamp) pair = clamp_pair(pair);
+          finiteness.add(pair);
+          store_pair(out[i], pair, is_inside[0], is_inside[1], is_even);
+          out[i] += grid.q;
+        }
+      });
+  return !kIsClamp || finiteness.is_finite();
+}
+
+/// The channels' outputs of images from first_n on, from shared memory.
+template <class Element>
+__device__ __forceinline__ void store_planes(const MmaPlanesGrid& grid, const MmaPlanesPlace& at,
+                                             unsigned char* outputs, Element* target) {
+  const Team team = Team::of(grid.tile.images);
+  for (int image = team.first; image < grid.tile.images; image += team.step) {
+    Element* const to = target + image * grid.image_outputs;
+    Run<Element>(to, at.channels * at.rows * grid.q, outputs + image * grid.tile.output_bytes)
+        .store(to, team);
+  }
+}
+
+template <class Element, int kTaps, bool kIsClamp>
+__global__ void __launch_bounds__(32 * MmaPlanesTile::kMaxWarps, 3)
+    depthwise_planes_mma_kernel(const __grid_constant__ DepthwiseArguments<Element, float> a,
+                                const __grid_constant__ MmaPlanesGrid grid) {
+  const MmaPlanesTile& tile = grid.tile;
+  uint4* const zeros = dynamic_shared<uint4>();
+  uint4* const inputs = zeros + 1;
+  unsigned char* const outputs = reinterpret_cast<unsigned char*>(inputs + 2 * grid.input_words);
+  const int padding_top = static_cast<int>(a.vertical.padding);
+  const auto at = MmaPlanesPlace::of<kTaps>(grid, padding_top);
+  if (threadIdx.x == 0) *zeros = uint4{0, 0, 0, 0};
+  if (grid.w % 8 != 0) clear_row_ends(grid, inputs);
+  const auto load = [&](int n, int turn) {
+    load_mma_planes(reinterpret_cast<const uint16_t*>(a.input), grid, at, n,
+                    inputs + turn % 2 * grid.input_words);
+    __pipeline_commit();
+  };
+  load(at.first_n, 0);
+
+  const PlaneWarp warp(grid, at);
+  const BandWeights<kTaps> weights(
+      reinterpret_cast<const uint16_t*>(a.filter) + warp.k * kTaps * kTaps,
+      8 * tile.first_word - tile.first_column + static_cast<int>(a.horizontal.padding));
+  const float bias = kIsClamp ? a.outputs.filter(warp.k).bias : 0;
+  const WordAddress first_address = word_address(grid, at, zeros, inputs, warp, padding_top);
+  Element* const first_target =
+      a.outputs.data() + (int64_t{at.first_c} * grid.p + at.first_p) * grid.q;
+
+  unsigned undefined = 0;  // a bit for each turn
+  for (int n = at.first_n, turn = 0; n < at.end_n; n += tile.images, ++turn) {
+    __pipeline_wait_prior(0);
+    __syncthreads();
+    if (n + tile.images < at.end_n) load(n + tile.images, turn + 1);
+    Element* const target = first_target + n * grid.image_outputs;
+    Element* out[2];
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      const int image = warp.strips[i].image;
+      const Run<Element> run(target + image * grid.image_outputs, 0,
+                             outputs + image * tile.output_bytes);
+      out[i] = run.shared() + (warp.channel * at.rows + warp.strips[i].row) * grid.q + warp.q[i];
+    }
+    WordAddress address = first_address;
+    address.first += turn % 2 * grid.input_words * 16;
+    if (!compute_planes<Element, kTaps, kIsClamp>(a, grid, warp, weights, bias, n, address, out))
+      undefined |= 1u << turn;
+    __syncthreads();
+    store_planes(grid, at, outputs, target);
+  }
+  if (!__syncthreads_or(undefined != 0)) return;
+  for (; undefined != 0; undefined &= undefined - 1)
+    correct<kTaps>(a, grid, at.first_n + (__ffs(static_cast<int>(undefined)) - 1) * tile.images);
+}
+
+}  // namespace im2win::cuda

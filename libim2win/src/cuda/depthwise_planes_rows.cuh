@@ -1,0 +1,176 @@
+// Depthwise convolution in NCHW by tensor cores: what a block computes, and its input's way to
+// shared memory, where each row starts a word.
+#pragma once
+
+#include "checked.hpp"
+#include "cuda/depthwise_run.cuh"
+#include "cuda/depthwise_sum.cuh"
+#include "cuda/depthwise_tile.hpp"
+#include "cuda/launch.cuh"
+
+namespace im2win::cuda {
+
+/// Rows start at multiples of so many bytes.
+inline int mma_planes_unit_bytes(const Problem& problem) {
+  return static_cast<int>(std::min<int64_t>(16, 2 * (problem.w & -problem.w)));
+}
+
+/// The tile and the tensors. Plain data.
+struct MmaPlanesGrid {
+  MmaPlanesTile tile;
+  Divisor row_tiles, channel_tiles;
+  Divisor strips, bands, channel_warps;
+  Divisor row_units;  // of `unit_bytes`: what rows are copied in
+  int unit_bytes;
+  int input_words, tile_rows;
+  int64_t image_outputs;  // elements
+  int n, c, h, w, p, q;
+  int turns;  // of a block, each some images
+  int64_t tiles, blocks;
+
+  MmaPlanesGrid(const Problem& problem, const MmaPlanesTile& chosen)
+      : tile(chosen),
+        row_tiles(ceil_div(problem.p, tile.rows())),
+        channel_tiles(ceil_div(problem.c, tile.channels)),
+        strips(tile.strips),
+        bands(tile.bands),
+        channel_warps(tile.channel_warps()),
+        row_units(1),
+        unit_bytes(mma_planes_unit_bytes(problem)),
+        input_words(tile.input_words()),
+        tile_rows(tile.rows()),
+        image_outputs(problem.c * problem.p * problem.q),
+        n(static_cast<int>(problem.n)),
+        c(static_cast<int>(problem.c)),
+        h(static_cast<int>(problem.h)),
+        w(static_cast<int>(problem.w)),
+        p(static_cast<int>(problem.p)),
+        q(static_cast<int>(problem.q)),
+        turns(0),
+        tiles(channel_tiles.divisor * row_tiles.divisor),
+        blocks(0) {
+    row_units = Divisor(w * 2 / unit_bytes);
+  }
+
+  void set_resident_blocks(int64_t resident) {
+    turns = static_cast<int>(choose_turns(tiles, n / tile.images, resident));
+    blocks = tiles * ceil_div(n / tile.images, turns);
+  }
+};
+
+/// What a block computes of some images: rows from first_p on of some channels, and the rows of the
+/// image below.
+struct MmaPlanesPlace {
+  int first_n, end_n;
+  int first_c, channels;
+  int first_p, rows;
+  int first_y, input_rows;
+
+  template <int kTaps>
+  __device__ __forceinline__ static MmaPlanesPlace of(const MmaPlanesGrid& grid, int padding_top) {
+    const auto [place, row_tile] = grid.row_tiles.divide(static_cast<int>(blockIdx.x));
+    const auto [turn, channel_tile] = grid.channel_tiles.divide(place);
+    MmaPlanesPlace at;
+    at.first_n = turn * grid.turns * grid.tile.images;
+    at.end_n = min(grid.n, at.first_n + grid.turns * grid.tile.images);
+    at.first_c = channel_tile * grid.tile.channels;
+    at.channels = min(grid.tile.channels, grid.c - at.first_c);
+    at.first_p = row_tile * grid.tile_rows;
+    at.rows = min(grid.tile_rows, grid.p - at.first_p);
+    const bool whole = grid.row_tiles.divisor == 1;
+    const int top = at.first_p - padding_top;
+    const int bottom = top + at.rows - 1 + kTaps;
+    at.first_y = whole ? 0 : min(max(top, 0), grid.h);
+    at.input_rows = whole ? grid.h : max(0, min(bottom, grid.h) - at.first_y);
+    return at;
+  }
+};
+
+/// Copies rows of units, one after the other in memory, to rows of whole words.
+template <class Unit>
+__device__ __forceinline__ void load_rows(const void* source, const MmaPlanesGrid& grid, int rows,
+                                          Team team, uint4* shared) {
+  const Unit* from = static_cast<const Unit*>(source);
+  Unit* const to = reinterpret_cast<Unit*>(shared);
+  const int row_units = static_cast<int>(grid.row_units.divisor);
+  const int gap = grid.tile.row_words * int(sizeof(uint4) / sizeof(Unit)) - row_units;
+#pragma unroll 4
+  for (int i = team.thread; i < rows * row_units; i += team.threads) {
+    Unit* const unit = to + i + grid.row_units.quotient(i) * gap;
+    if constexpr (sizeof(Unit) >= 4)
+      __pipeline_memcpy_async(unit, from + i, sizeof(Unit));
+    else
+      *unit = from[i];
+  }
+}
+
+/// The same where the rows are whole words together: reads those, several before the first is used.
+template <class Unit>
+__device__ __forceinline__ void scatter_rows(const void* source, const MmaPlanesGrid& grid,
+                                             int rows, Team team, uint4* shared) {
+  constexpr int kUnits = sizeof(uint4) / sizeof(Unit), kBatch = 4;
+  const uint4* const from = static_cast<const uint4*>(source);
+  Unit* const to = reinterpret_cast<Unit*>(shared);
+  const int row_units = static_cast<int>(grid.row_units.divisor);
+  const int gap = grid.tile.row_words * kUnits - row_units;
+  const int words = rows * row_units / kUnits;
+  for (int first = team.thread; first < words; first += kBatch * team.threads) {
+    uint4 batch[kBatch];
+#pragma unroll
+    for (int i = 0; i < kBatch; ++i)
+      if (first + i * team.threads < words) batch[i] = __ldg(from + first + i * team.threads);
+#pragma unroll
+    for (int i = 0; i < kBatch; ++i) {
+      if (first + i * team.threads >= words) break;
+      const int unit = (first + i * team.threads) * kUnits;
+      auto [row, column] = grid.row_units.divide(unit);
+      Unit* next = to + unit + row * gap;
+#pragma unroll
+      for (int j = 0; j < kUnits; ++j) {
+        *next++ = reinterpret_cast<const Unit*>(&batch[i])[j];
+        if (++column == row_units) {
+          column = 0;
+          next += gap;
+        }
+      }
+    }
+  }
+}
+
+/// The rows of the tile's planes, from image first_n on. Complete after __pipeline_commit() and
+/// _wait_prior(), and a barrier.
+__device__ __forceinline__ void load_mma_planes(const uint16_t* input, const MmaPlanesGrid& grid,
+                                                const MmaPlanesPlace& at, int first_n,
+                                                uint4* shared) {
+  const int rows = at.channels * at.input_rows;
+  const Team team = Team::of(grid.tile.images);
+  for (int image = team.first; image < grid.tile.images; image += team.step) {
+    const uint16_t* const from =
+        input + (int64_t{first_n + image} * grid.c + at.first_c) * (grid.h * grid.w) +
+        at.first_y * grid.w;
+    uint4* const to = shared + image * grid.tile.image_words();
+    const bool is_words =
+        rows * grid.w % 8 == 0 && reinterpret_cast<uintptr_t>(from) % sizeof(uint4) == 0;
+    switch (grid.unit_bytes) {
+      case 16: load_rows<uint4>(from, grid, rows, team, to); break;
+      case 8: load_rows<uint2>(from, grid, rows, team, to); break;
+      case 4: load_rows<uint32_t>(from, grid, rows, team, to); break;
+      default:
+        if (is_words)
+          scatter_rows<uint16_t>(from, grid, rows, team, to);
+        else
+          load_rows<uint16_t>(from, grid, rows, team, to);
+    }
+  }
+}
+
+/// Zeros to the end of the last word of each row: copies leave them there.
+__device__ __forceinline__ void clear_row_ends(const MmaPlanesGrid& grid, uint4* shared) {
+  const int row_words = grid.tile.row_words;
+  const int rows = 2 * grid.input_words / row_words;
+  for (int row = threadIdx.x; row < rows; row += blockDim.x)
+    shared[(row + 1) * row_words - 1] = uint4{0, 0, 0, 0};
+  __syncthreads();
+}
+
+}  // namespace im2win::cuda

@@ -1,0 +1,117 @@
+// The PTX that the depthwise kernels need and CUDA C++ lacks: clamping that keeps NaN, and tensor
+// cores' products of 16-bit elements, summed in float (PTX ISA: max, mma.sync, ldmatrix).
+//
+// A fragment of an 8 x 8 matrix is one register a lane: lane i holds elements 2 (i % 4) and the
+// next of row i / 4. A is 16 rows: two such matrices for each 8 of the inner dimension. B is 8
+// columns, each as a row of a fragment. Of the sums, a lane holds two neighbours of row i / 4 and
+// the same of row i / 4 + 8.
+#pragma once
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include <cstdint>
+
+namespace im2win::cuda {
+
+/// NaN stays NaN.
+__device__ __forceinline__ float clamp(float x, float low, float high) {
+#if __CUDA_ARCH__ >= 800
+  asm("max.NaN.f32 %0, %0, %1;" : "+f"(x) : "f"(low));
+  asm("min.NaN.f32 %0, %0, %1;" : "+f"(x) : "f"(high));
+  return x;
+#else
+  return x < low ? low : x > high ? high : x;
+#endif
+}
+
+/// x * 0 + sum, of pairs of elements.
+template <class Pair>
+__device__ __forceinline__ Pair add_times_zero(Pair x, Pair sum) {
+#if __CUDA_ARCH__ >= 800
+  return __hfma2(x, Pair(0, 0), sum);
+#else
+  __trap();
+  return sum;
+#endif
+}
+
+__device__ __forceinline__ uint32_t shared_address(const void* p) {
+  return static_cast<uint32_t>(__cvta_generic_to_shared(p));
+}
+
+/// The fragments of two matrices. Lane i gives the address of row i % 8 of matrix i / 8 % 2: 16
+/// bytes in shared memory, aligned so.
+__device__ __forceinline__ void load_fragments(uint32_t address, uint32_t (&fragments)[2]) {
+#if __CUDA_ARCH__ >= 800
+  asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0, %1}, [%2];"
+               : "=r"(fragments[0]), "=r"(fragments[1])
+               : "r"(address)
+               : "memory");
+#else
+  __trap();
+#endif
+}
+
+/// The fragments of four matrices, lane i's address being of matrix i / 8.
+__device__ __forceinline__ void load_fragments(uint32_t address, uint32_t (&fragments)[4]) {
+#if __CUDA_ARCH__ >= 800
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(fragments[0]), "=r"(fragments[1]), "=r"(fragments[2]), "=r"(fragments[3])
+               : "r"(address)
+               : "memory");
+#else
+  __trap();
+#endif
+}
+
+/// sums += A B, of an inner dimension of 8.
+template <class Element>
+__device__ __forceinline__ void multiply_8(float (&sums)[4], const uint32_t (&a)[2], uint32_t b);
+
+/// sums += A B, of an inner dimension of 16: the first half of `a`, and b0, of the first 8.
+template <class Element>
+__device__ __forceinline__ void multiply_16(float (&sums)[4], const uint32_t (&a)[4], uint32_t b0,
+                                            uint32_t b1);
+
+#if __CUDA_ARCH__ >= 800
+#define IM2WIN_MULTIPLY_8(type)                                    \
+  asm("mma.sync.aligned.m16n8k8.row.col.f32." type "." type        \
+      ".f32 {%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};"   \
+      : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3]) \
+      : "r"(a[0]), "r"(a[1]), "r"(b))
+#define IM2WIN_MULTIPLY_16(type)                                             \
+  asm("mma.sync.aligned.m16n8k16.row.col.f32." type "." type                 \
+      ".f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};" \
+      : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])           \
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1))
+#else
+#define IM2WIN_MULTIPLY_8(type) __trap()
+#define IM2WIN_MULTIPLY_16(type) __trap()
+#endif
+
+template <>
+__device__ __forceinline__ void multiply_8<__half>(float (&sums)[4], const uint32_t (&a)[2],
+                                                   uint32_t b) {
+  IM2WIN_MULTIPLY_8("f16");
+}
+template <>
+__device__ __forceinline__ void multiply_8<__nv_bfloat16>(float (&sums)[4], const uint32_t (&a)[2],
+                                                          uint32_t b) {
+  IM2WIN_MULTIPLY_8("bf16");
+}
+template <>
+__device__ __forceinline__ void multiply_16<__half>(float (&sums)[4], const uint32_t (&a)[4],
+                                                    uint32_t b0, uint32_t b1) {
+  IM2WIN_MULTIPLY_16("f16");
+}
+template <>
+__device__ __forceinline__ void multiply_16<__nv_bfloat16>(float (&sums)[4], const uint32_t (&a)[4],
+                                                           uint32_t b0, uint32_t b1) {
+  IM2WIN_MULTIPLY_16("bf16");
+}
+
+#undef IM2WIN_MULTIPLY_8
+#undef IM2WIN_MULTIPLY_16
+
+}  // namespace im2win::cuda

@@ -1,0 +1,139 @@
+// The choice of tiles for depthwise convolutions: prints it for layers of common networks, checks
+// what must hold.
+
+#include <algorithm>
+#include <cstdio>
+#include <initializer_list>
+
+#include "cuda/depthwise_tile.hpp"
+
+namespace {
+
+using namespace im2win;
+using namespace im2win::cuda;
+
+int failures = 0;
+
+void expect(bool condition, const char* what) {
+  if (condition) return;
+  ++failures;
+  std::printf("not so: %s\n", what);
+}
+
+/// Square sizes, batch 128, all tensors dense.
+Problem layer(im2win_dtype dtype, int64_t channels, int64_t size, int64_t kernel, int64_t stride,
+              int64_t padding) {
+  Problem problem{};
+  problem.dtype = dtype;
+  problem.n = 128;
+  problem.c = problem.k = problem.groups = channels;
+  problem.h = problem.w = size;
+  problem.r = problem.s = kernel;
+  problem.stride_h = problem.stride_w = stride;
+  problem.padding_top = problem.padding_bottom = padding;
+  problem.padding_left = problem.padding_right = padding;
+  problem.dilation_h = problem.dilation_w = 1;
+  problem.p = problem.q = (size + 2 * padding - kernel) / stride + 1;
+  return problem;
+}
+
+void check_slices(const Problem& problem, const SliceShape& shape) {
+  const auto tile = choose_slices_tile(problem, shape);
+  expect(tile.has_value(), "a small window of dense channels has a tile");
+  if (!tile) return;
+  std::printf("  NHWC: %d slices, %d strips, %d bands of %d rows, %lld bytes\n", tile->slices,
+              tile->strips, tile->bands, tile->strip_rows,
+              static_cast<long long>(tile->shared_bytes));
+  expect(tile->shared_bytes <= kDepthwiseSharedBytes, "a tile fits shared memory");
+  expect(tile->warps() >= 1 && tile->warps() <= tile->shape.max_warps, "a block has few warps");
+  expect(tile->strip_rows <= tile->shape.rows, "a strip is no higher than a warp takes");
+  expect(tile->strips * tile->bands == tile->slice_warps() * tile->shape.warp_strips,
+         "no warp has less than its strips");
+}
+
+void check_planes(const Problem& problem) {
+  const auto tile = choose_planes_tile(problem);
+  expect(tile.has_value(), "a small window of dense planes has a tile");
+  if (!tile) return;
+  std::printf("  NCHW: %d planes, %d strips, %d bands of %d rows, %lld bytes\n", tile->planes,
+              tile->strips, tile->bands, tile->thread_rows,
+              static_cast<long long>(tile->shared_bytes));
+  expect(tile->shared_bytes <= kDepthwiseSharedBytes, "a tile fits shared memory");
+  expect(tile->threads() <= kPlanesMaxThreads, "a block has few threads");
+  expect(tile->strips * kStripSize >= problem.q, "strips cover a row");
+  expect(tile->planes == 1 || tile->rows() >= problem.p, "several planes are whole");
+}
+
+/// Every output's window lies in the words of its strip.
+bool are_windows_covered(const Problem& problem, const MmaPlanesTile& tile) {
+  for (int strip = 0; strip < tile.strips; ++strip) {
+    const int64_t first = 8 * (strip + tile.first_word);
+    const int64_t end = first + 8 * MmaPlanesTile::kWords;
+    const int64_t column = MmaPlanesTile::kColumns * strip + tile.first_column;
+    for (int64_t q = std::max<int64_t>(0, column); q < std::min(problem.q, column + 8); ++q) {
+      for (int64_t s = 0; s < problem.s; ++s) {
+        const int64_t x = q - problem.padding_left + s;
+        if (x >= 0 && x < problem.w && (x < first || x >= end)) return false;
+      }
+    }
+  }
+  return true;
+}
+
+void check_mma_planes(const Problem& problem) {
+  const auto tile = choose_mma_planes_tile(problem);
+  expect(tile.has_value(), "a small window of dense planes has a tile");
+  if (!tile) return;
+  std::printf("  NCHW: %d images, %d channels, %d strips, %d bands of %d rows, %lld bytes\n",
+              tile->images, tile->channels, tile->strips, tile->bands, tile->strip_rows,
+              static_cast<long long>(tile->shared_bytes));
+  expect(tile->shared_bytes <= kDepthwiseSharedBytes, "a tile fits shared memory");
+  expect(tile->warps() >= 1 && tile->warps() <= MmaPlanesTile::kMaxWarps, "a block has few warps");
+  expect(tile->strip_rows <= MmaPlanesTile::kRows, "a strip is no higher than a warp takes");
+  expect(tile->first_column <= 0 && tile->first_column % 2 == 0, "outputs are stored in pairs");
+  expect(tile->first_column + tile->strips * MmaPlanesTile::kColumns >= problem.q,
+         "strips cover a row");
+  expect(are_windows_covered(problem, *tile), "windows lie within their words");
+}
+
+void check(im2win_dtype dtype, int64_t channels, int64_t size, int64_t kernel, int64_t stride,
+           int64_t padding) {
+  const Problem problem = layer(dtype, channels, size, kernel, stride, padding);
+  const bool is_float = dtype == IM2WIN_FLOAT32;
+  std::printf("%s %lld x %lld, kernel %lld, stride %lld, padding %lld\n",
+              is_float ? "float" : "half", static_cast<long long>(channels),
+              static_cast<long long>(size), static_cast<long long>(kernel),
+              static_cast<long long>(stride), static_cast<long long>(padding));
+  expect(has_depthwise_window(problem), "small square windows have kernels");
+  check_slices(problem, kFmaSlice);
+  check_planes(problem);
+  if (!is_for_tensor_cores(problem)) return;
+  check_slices(problem, kMmaSlice);
+  check_mma_planes(problem);
+}
+
+void check_turns() {
+  expect(choose_turns(1000, 1, 100) == 1, "one image is one turn");
+  expect(choose_turns(10, 4, 1000) == 1, "a small problem spreads over the device");
+  expect(choose_turns(100, 100, 1000) == 10, "blocks of a large one are all resident");
+}
+
+}  // namespace
+
+int main() {
+  check_turns();
+  for (const im2win_dtype dtype : {IM2WIN_FLOAT32, IM2WIN_FLOAT16})
+    for (const int size : {7, 9, 14, 28, 56, 112, 250})
+      for (const int kernel : {3, 5})
+        for (const int stride : {1, 2})
+          for (const int padding : {0, kernel / 2, 4})
+            check(dtype, 96, size, kernel, stride, padding);
+  expect(!choose_slices_tile(layer(IM2WIN_FLOAT16, 9, 14, 3, 1, 1), kMmaSlice),
+         "channels that are no whole words have no tile");
+  expect(!is_for_tensor_cores(layer(IM2WIN_FLOAT32, 96, 14, 3, 1, 1)), "float has no tensor cores");
+  expect(!is_for_tensor_cores(layer(IM2WIN_FLOAT16, 96, 14, 3, 2, 1)), "strides have none either");
+  expect(!choose_planes_tile(layer(IM2WIN_FLOAT32, 1, 1 << 14, 5, 1, 2)),
+         "rows that do not fit shared memory have no tile");
+  std::printf("%d failures\n", failures);
+  return failures != 0;
+}
