@@ -34,6 +34,7 @@ std::unique_ptr<Convolution> configure_im2win(const Problem& problem, const Targ
 }
 
 using cuda::Im2winVariant;
+using cuda::fused::Instructions;
 
 /// Three launches take longer than what they save on a problem that one naive kernel finishes within
 /// microseconds.
@@ -50,6 +51,12 @@ bool never(const Problem&) { return false; }
 
 constexpr Algorithm kAlgorithms[] = {
     {"depthwise", cuda::refuse_depthwise, cuda::configure_depthwise, has_channels_apart},
+    {"im2win_fused", cuda::refuse_fused<Instructions::kWgmma>,
+     cuda::configure_fused<Instructions::kWgmma>, is_large,
+     cuda::fused_refuses_device<Instructions::kWgmma>},
+    {"im2win_fused_mma", cuda::refuse_fused<Instructions::kMma>,
+     cuda::configure_fused<Instructions::kMma>, is_large,
+     cuda::fused_refuses_device<Instructions::kMma>},
     {"im2win", cuda::refuse_im2win, configure_im2win<Im2winVariant::kFull>, is_large},
     {"im2win_no_prefetch", cuda::refuse_im2win, configure_im2win<Im2winVariant::kNoPrefetch>,
      never},

@@ -216,6 +216,10 @@ constexpr Chip least_chip(Instructions instructions) {
   return {1, instructions == Instructions::kWgmma ? 227 * 1024 : 99 * 1024};
 }
 
+/// A product of split operands is off by 2^-21 at most, where a sum of float32 products may be off by
+/// 2^-22 of their magnitudes: it is far below that where many products, off by chance, make up a sum.
+constexpr int64_t kLeastSplitProducts = 16;
+
 std::string refuse_sizes(const Problem& problem) {
   for (const int64_t size :
        {problem.h, problem.w, problem.p, problem.q, problem.r, problem.s, problem.c_per_group(),
@@ -240,6 +244,10 @@ std::string refuse_fused(const Problem& problem) {
   if (problem.dtype == IM2WIN_FLOAT64) return "does not take float64";
   if (problem.dtype == IM2WIN_FLOAT32 && problem.math == IM2WIN_MATH_IEEE)
     return "does not take math mode ieee";
+  if (problem.dtype == IM2WIN_FLOAT32 && problem.math != IM2WIN_MATH_TF32 &&
+      problem.window_elements() < kLeastSplitProducts)
+    return text("takes float32 windows of ", kLeastSplitProducts, " elements or more, not ",
+                problem.window_elements());
   if (std::string reason = refuse_sizes(problem); !reason.empty()) return reason;
   TileChoice choice;
   if (!with_kernels<kInstructions>(problem, [&](const auto& kernels) {
