@@ -79,7 +79,13 @@ int64_t expected(const Problem& problem, int64_t n, int64_t p, int64_t q) {
 class TileRun {
  public:
   TileRun(const Problem& problem, const TileChoice& choice, int64_t n, int64_t p, int64_t q)
-      : problem_(problem), choice_(choice), tile_(choice.tile), n_(n), p_(p), q_(q) {}
+      : problem_(problem), choice_(choice), tile_(choice.tile), n_(n), p_(p), q_(q), begin_(0) {}
+
+  /// The run of that number.
+  TileRun(const Problem& problem, const TileChoice& choice, int64_t n, int64_t number)
+      : TileRun(problem, choice, n, number * choice.tile.run / choice.tile.pitch, 0) {
+    begin_ = number * tile_.run % tile_.pitch;
+  }
 
   /// The outputs that differ, and those that no column computes.
   int mismatches() {
@@ -96,7 +102,8 @@ class TileRun {
       for (int image = 0; image < tile_.images; ++image)
         for (int x = 0; x < tile_.columns; ++x) {
           if (n_ + image >= problem_.n || p_ + row >= problem_.p || q_ + x >= problem_.q) continue;
-          const int column = (row * tile_.images + image) * tile_.column_pitch + x;
+          const int64_t column = (row * tile_.images + image) * tile_.column_pitch + x - begin_;
+          if (tile_.run > 0 && (column < 0 || column >= columns)) continue;  // another run's
           if (column >= columns) {
             ++missing;
           } else {
@@ -116,14 +123,14 @@ class TileRun {
     slab_.assign((static_cast<size_t>(tile_.units * tile_.positions_pitch) + overrun) *
                      static_cast<size_t>(elements()),
                  1 << 20);
-    const int plane_positions = tile_.plane_rows * tile_.images * tile_.pitch;
     for (int unit = 0; unit < tile_.units; ++unit)
       for (int position = 0; position < tile_.positions; ++position) {
-        const int plane = position / plane_positions;
-        const int line = position % plane_positions / tile_.pitch;
+        const int plane = position / tile_.plane_positions;
+        const int64_t in_plane = begin_ + position % tile_.plane_positions;
+        const int64_t line = in_plane / tile_.pitch;
         const int64_t y = (p_ + line / tile_.images) * problem_.stride_h +
                           group * problem_.dilation_h - problem_.padding_top;
-        const int64_t x = (q_ + position % tile_.pitch) * problem_.stride_w + tile_.origin[plane] -
+        const int64_t x = (q_ + in_plane % tile_.pitch) * problem_.stride_w + tile_.origin[plane] -
                           problem_.padding_left;
         for (int e = 0; e < elements(); ++e)
           at(unit * tile_.positions_pitch + position, e) =
@@ -169,7 +176,7 @@ class TileRun {
   const Problem& problem_;
   const TileChoice& choice_;
   const Tile& tile_;
-  int64_t n_, p_, q_;
+  int64_t n_, p_, q_, begin_;
   std::vector<int64_t> slab_;
 };
 
@@ -181,8 +188,11 @@ int check(const Problem& problem, Operands operands) {
   const int64_t last[] = {(problem.n - 1) / tile.images * tile.images,
                           (problem.p - 1) / tile.rows * tile.rows,
                           (problem.q - 1) / tile.columns * tile.columns};
-  int mismatches = TileRun(problem, choice, 0, 0, 0).mismatches() +
-                   TileRun(problem, choice, last[0], last[1], last[2]).mismatches();
+  int mismatches = tile.run > 0
+                       ? TileRun(problem, choice, 0, 0).mismatches() +
+                             TileRun(problem, choice, last[0], runs(problem, tile) - 1).mismatches()
+                       : TileRun(problem, choice, 0, 0, 0).mismatches() +
+                             TileRun(problem, choice, last[0], last[1], last[2]).mismatches();
   if (shared_layout(tile, kShapes[choice.kernel], operands).total > kChip.shared_bytes)
     ++mismatches;
   if (mismatches > 0)

@@ -33,7 +33,7 @@ struct Arguments {
   PackedFilter packed;
 
   // Tiles, in the order of their numbers: filters fastest, so that blocks which run together share
-  // windows; then columns, rows, images, groups.
+  // windows; then columns, rows (or runs), images, groups.
   int32_t tiles;
   Divisor filter_tiles, column_tiles, row_tiles, image_tiles;
 
@@ -57,8 +57,9 @@ struct Arguments {
 
 struct TilePosition {
   int32_t group, filter_tile;
-  int64_t n;     // first image
-  int32_t p, q;  // first row and column of the output
+  int64_t n;      // first image
+  int32_t p, q;   // first row and column of the output
+  int32_t begin;  // positions of the first row that come before the tile's: those before a run
 };
 
 template <class Element>
@@ -67,8 +68,18 @@ __device__ __forceinline__ TilePosition locate(const Arguments<Element>& a, int3
   const auto [rows, column] = a.column_tiles.divide(pixel_tile);
   const auto [images, row] = a.row_tiles.divide(rows);
   const auto [group, image] = a.image_tiles.divide(images);
-  return {group, filter_tile, int64_t{image} * a.tile.images, row * a.tile.rows,
-          column * a.tile.columns};
+  TilePosition tile = {group,
+                       filter_tile,
+                       int64_t{image} * a.tile.images,
+                       row * a.tile.rows,
+                       column * a.tile.columns,
+                       0};
+  if (a.tile.run > 0) {
+    const auto [p, begin] = a.pitch.divide(row * a.tile.run);
+    tile.p = p;
+    tile.begin = begin;
+  }
+  return tile;
 }
 
 /// The kind of a row group: its index in Tile::steps.

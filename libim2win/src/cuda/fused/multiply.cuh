@@ -136,7 +136,7 @@ class Multiplier {
   /// A batch of steps whose operands are there.
   struct Batch {
     uint64_t filters, windows;  // descriptors
-    const uint32_t* steps;
+    uint32_t step[kTraits.batch];
     bool whole;  // or of one step
   };
 
@@ -199,11 +199,14 @@ class Multiplier {
   }
 
   __device__ __forceinline__ Batch next_batch(Walk& walk) {
-    const bool whole = walk.step + kTraits.batch <= walk.steps->count;
-    const uint32_t* steps = reinterpret_cast<const uint32_t*>(&walk.steps->step[walk.step]);
-    walk.step += whole ? kTraits.batch : 1;
+    Batch batch = {filter_stage(), slab_stage()};
+    batch.whole = walk.step + kTraits.batch <= walk.steps->count;
+#pragma unroll
+    for (int i = 0; i < kTraits.batch; ++i)
+      if (i == 0 || batch.whole) batch.step[i] = step(*walk.steps, walk.step + i);
+    walk.step += batch.whole ? kTraits.batch : 1;
     wait_filters();
-    return {filter_stage(), slab_stage(), steps, whole};
+    return batch;
   }
 
   /// Multiplies the batch and goes to the next; false if there is none.
@@ -217,7 +220,7 @@ class Multiplier {
     Order::begin();
 #pragma unroll
     for (int i = 0; i < kCount; ++i) {
-      const uint64_t f = batch.filters + i * kStep, w = batch.windows + batch.steps[i];
+      const uint64_t f = batch.filters + i * kStep, w = batch.windows + batch.step[i];
       Product::multiply(part, f, w + low, i > 0);
       Product::multiply(part, f + kPart, w, true);
     }
@@ -228,7 +231,7 @@ class Multiplier {
     Order::begin();
 #pragma unroll
     for (int i = 0; i < kCount; ++i)
-      Product::multiply(part, batch.filters + i * kStep, batch.windows + batch.steps[i], i > 0);
+      Product::multiply(part, batch.filters + i * kStep, batch.windows + batch.step[i], i > 0);
     Order::commit();
     const int used_filters = filter_.stage, used_slab = slab_.stage;
     const bool slab_ends = walk.step == walk.steps->count;

@@ -7,9 +7,6 @@
 
 namespace im2win::cuda::fused {
 
-/// Units that a staging thread holds in registers between finding a slab's maximum and splitting.
-constexpr int kMaxHeldUnits = 6;
-
 /// Where a warp gathers finished sums on their way out: 16 filters by 32 columns. Lanes write two
 /// columns of eight filters, or one, at a time: pitches of 8 and 20 modulo 32 send them to different
 /// banks.

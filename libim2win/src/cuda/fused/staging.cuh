@@ -46,7 +46,7 @@ class WindowStaging {
     sync();  // none reads the places of the group before any more
     for (int position = thread_; position < a_.tile.positions; position += kStagingThreads) {
       const auto [plane, in_plane] = a_.plane_positions.divide(position);
-      const auto [line, column] = a_.pitch.divide(in_plane);
+      const auto [line, column] = a_.pitch.divide(tile.begin + in_plane);
       const auto [row, image] = a_.tile_images.divide(line);
       const int y = y0 + row * a_.stride_h;
       const int x = x0 + column * a_.stride_w + a_.tile.origin[plane];
@@ -64,11 +64,7 @@ class WindowStaging {
     const Moved* from = input + first_channel * a_.stride_c;
     const int channels = static_cast<int>(a_.channels) - first_channel;
     if constexpr (T::kOperands == Operands::kSplit) {
-      if (a_.tile.units == 1) {
-        stage_split<1>(from, channels);
-      } else {
-        stage_split<2>(from, channels);
-      }
+      stage_split(from, channels);
     } else {
       // A slab that must be waited for leaves time to see the copies before it arrive. Lanes may
       // have looked at different times, but hand over together.
@@ -85,19 +81,28 @@ class WindowStaging {
     cursor_.advance(a_.tile.slab_stages);
   }
 
-  /// 16 bytes of neighbouring channels at a time; lanes of one position are neighbours in memory.
+  /// 16 bytes of neighbouring channels at a time; lanes of one position are neighbours in memory. A
+  /// thread has the same unit all the time, as the number of units divides that of the threads.
   __device__ __forceinline__ void copy(const Moved* from, int channels) {
-    const int units = a_.tile.units;
-    const int shift = __ffs(units) - 1;
-    char* slab = block_.slab(cursor_.stage);
-    for (int i = thread_; i < a_.tile.positions << shift; i += kStagingThreads) {
-      const int unit = i & (units - 1), position = i >> shift;
-      const int offset = block_.places()[position].offset;
-      const bool inside = offset != kNowhere && unit * kUnitElements < channels;
-      const void* source = a_.input;
-      if (inside) source = from + offset + unit * kUnitElements;
-      __pipeline_memcpy_async(slab + (unit * a_.tile.positions_pitch + position) * kUnitBytes,
-                              source, kUnitBytes, inside ? 0 : kUnitBytes);
+    constexpr int kTogether = 8;
+    const int shift = __ffs(a_.tile.units) - 1, apart = kStagingThreads >> shift;
+    const int unit = thread_ & (a_.tile.units - 1);
+    const bool exists = unit * kUnitElements < channels;
+    const Moved* source = from + unit * kUnitElements;
+    char* to = block_.slab(cursor_.stage) + unit * a_.tile.positions_pitch * kUnitBytes;
+    for (int first = thread_ >> shift; first < a_.tile.positions; first += kTogether * apart) {
+      int offset[kTogether];
+#pragma unroll
+      for (int i = 0; i < kTogether; ++i)
+        offset[i] = block_.places()[min(first + i * apart, a_.tile.positions - 1)].offset;
+#pragma unroll
+      for (int i = 0; i < kTogether; ++i) {
+        const int position = first + i * apart;
+        if (position >= a_.tile.positions) break;
+        const bool inside = offset[i] != kNowhere && exists;
+        __pipeline_memcpy_async(to + position * kUnitBytes, inside ? source + offset[i] : source,
+                                kUnitBytes, inside ? 0 : kUnitBytes);
+      }
     }
     __pipeline_commit();
   }
@@ -114,10 +119,18 @@ class WindowStaging {
 
   /// Element by element, for any strides.
   __device__ __forceinline__ void gather(const Moved* from, int channels) {
-    constexpr int kTogether = 4;
     char* slab = block_.slab(cursor_.stage);
+    for_units(from, channels, [&](int offset, const Moved(&x)[kUnitElements]) {
+      *reinterpret_cast<uint4*>(slab + offset) = pack_unit(x);
+    });
+  }
+
+  /// Calls use(where it is in a slab, in bytes; its elements) for each of this thread's units.
+  template <class Use>
+  __device__ __forceinline__ void for_units(const Moved* from, int channels, const Use& use) {
+    constexpr int kTogether = 4;
     for (int unit = 0; unit < a_.tile.units; ++unit) {
-      char* to = slab + unit * a_.tile.positions_pitch * kUnitBytes;
+      const int to = unit * a_.tile.positions_pitch;
       const int first_channel = unit * a_.tile.unit_channels;
       for (int first = thread_; first < a_.tile.positions; first += kTogether * kStagingThreads) {
         Moved x[kTogether][kUnitElements];
@@ -127,8 +140,7 @@ class WindowStaging {
 #pragma unroll
         for (int i = 0; i < kTogether; ++i) {
           const int position = first + i * kStagingThreads;
-          if (position < a_.tile.positions)
-            *reinterpret_cast<uint4*>(to + position * kUnitBytes) = pack_unit(x[i]);
+          if (position < a_.tile.positions) use((to + position) * kUnitBytes, x[i]);
         }
       }
     }
@@ -181,41 +193,24 @@ class WindowStaging {
     }
   }
 
-  /// Holds a slab in registers until its largest magnitude is known.
-  template <int kUnits>
+  /// Reads the slab for its largest magnitude, and again, from a cache, to split it.
   __device__ __forceinline__ void stage_split(const Moved* from, int channels) {
-    constexpr int kHeld = kMaxHeldUnits / kUnits;
-    float x[kUnits][kHeld][kUnitElements];
-#pragma unroll
-    for (int unit = 0; unit < kUnits; ++unit)
-#pragma unroll
-      for (int i = 0; i < kHeld; ++i)
-        load_unit(from, thread_ + i * kStagingThreads, unit * kUnitElements, channels, x[unit][i]);
     Magnitudes magnitudes;
+    for_units(from, channels, [&](int, const float(&x)[kUnitElements]) {
 #pragma unroll
-    for (int unit = 0; unit < kUnits; ++unit)
-#pragma unroll
-      for (int i = 0; i < kHeld; ++i)
-#pragma unroll
-        for (int e = 0; e < kUnitElements; ++e) magnitudes.add(x[unit][i][e]);
+      for (const float element : x) magnitudes.add(element);
+    });
     const Scale scale = Scale::of(merge(magnitudes));
 
     barriers().slabs.wait_empty(cursor_);
     if (thread_ == 0) barriers().scales[cursor_.stage] = {scale.inverse, scale.fit};
     char* high = block_.slab(cursor_.stage);
-#pragma unroll
-    for (int unit = 0; unit < kUnits; ++unit) {
-#pragma unroll
-      for (int i = 0; i < kHeld; ++i) {
-        const int position = thread_ + i * kStagingThreads;
-        if (position >= a_.tile.positions) continue;
-        uint4 parts[2];
-        split_unit(x[unit][i], scale.factor, parts[0], parts[1]);
-        char* to = high + (unit * a_.tile.positions_pitch + position) * kUnitBytes;
-        *reinterpret_cast<uint4*>(to) = parts[0];
-        *reinterpret_cast<uint4*>(to + a_.shared.part) = parts[1];
-      }
-    }
+    for_units(from, channels, [&](int offset, const float(&x)[kUnitElements]) {
+      uint4 parts[2];
+      split_unit(x, scale.factor, parts[0], parts[1]);
+      *reinterpret_cast<uint4*>(high + offset) = parts[0];
+      *reinterpret_cast<uint4*>(high + a_.shared.part + offset) = parts[1];
+    });
     release(cursor_.stage);
   }
 

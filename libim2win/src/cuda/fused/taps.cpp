@@ -23,9 +23,9 @@ void place_units(const Tile& tile, const TapColumns& columns, int row_shift, int
       for (int i = 0; i < columns.count; ++i) {
         const int s = i * columns.step;
         const auto [plane, shift] = columns.locate(s);
-        const int line = plane * tile.plane_rows + row * row_shift;
         placed[count++] = {
-            unit * tile.positions_pitch + line * tile.images * tile.pitch + shift,
+            unit * tile.positions_pitch + plane * tile.plane_positions +
+                row * row_shift * tile.images * tile.pitch + shift,
             {static_cast<int16_t>(row), static_cast<int16_t>(s), static_cast<int16_t>(unit)}};
       }
     }

@@ -83,10 +83,25 @@ class Search {
       if (width <= 8) break;
     }
     try_columns(8, 8 + columns.extra, true, rows, columns);
+    try_run(rows, columns);
+  }
+
+  void try_run(const TapRows& rows, const TapColumns& columns) {
+    tile_.images = 1;
+    tile_.run = shape_.block_columns();
+    tile_.columns = static_cast<int>(problem_.q);
+    tile_.pitch = tile_.columns + columns.extra;
+    tile_.rows = count_of(tile_.pitch - 1 + tile_.run, tile_.pitch);
+    tile_.group_stride = 8;
+    tile_.column_pitch = tile_.pitch;
+    tile_.warpgroup_step = shape_.filters == 128 ? 0 : shape_.columns;
+    if (problem_.p * tile_.pitch >= kMaxTiles) return;
+    try_planes(tile_.run + rows.extra() * tile_.pitch + columns.extra, rows, columns);
   }
 
   void try_columns(int width, int pitch, bool strip, const TapRows& rows,
                    const TapColumns& columns) {
+    tile_.run = 0;
     const int capacity = shape_.block_columns();
     const int lines = strip ? capacity / 8 : (capacity + pitch - width) / pitch;
     const int p = static_cast<int>(problem_.p);
@@ -103,17 +118,15 @@ class Search {
       tile_.warpgroup_step = shape_.filters == 128 ? 0
                              : strip               ? shape_.columns / 8 * pitch
                                                    : shape_.columns;
-      try_rows(rows, columns);
+      try_planes(int64_t{tile_.rows + rows.extra()} * tile_.images * tile_.pitch, rows, columns);
     }
   }
 
-  void try_rows(const TapRows& rows, const TapColumns& columns) {
-    tile_.plane_rows = tile_.rows + rows.extra();
-    const int64_t positions = int64_t{tile_.planes} * tile_.plane_rows * tile_.images * tile_.pitch;
-    if (positions >
-        (operands_ == Operands::kSplit ? kMaxHeldUnits * kStagingThreads / tile_.units : 16384))
-      return;
-    tile_.positions = static_cast<int>(positions);
+  void try_planes(int64_t plane_positions, const TapRows& rows, const TapColumns& columns) {
+    constexpr int kMaxPositions = 16384;
+    if (plane_positions * tile_.planes > kMaxPositions) return;
+    tile_.plane_positions = static_cast<int>(plane_positions);
+    tile_.positions = tile_.planes * tile_.plane_positions;
     tile_.positions_pitch = tile_.positions | 1;
     if (!fit_stages()) return;
     if (tiles() >= double(kMaxTiles) || !has_near_outputs(problem_.output) ||
@@ -138,10 +151,13 @@ class Search {
   }
 
   double tiles() const {
+    const double pixel_tiles = tile_.run > 0
+                                   ? double(runs(problem_, tile_))
+                                   : double(ceil_div(problem_.p, int64_t{tile_.rows})) *
+                                         double(ceil_div(problem_.q, int64_t{tile_.columns}));
     return double(ceil_div(problem_.k_per_group(), int64_t{shape_.filters})) *
            double(problem_.groups) * double(ceil_div(problem_.n, int64_t{tile_.images})) *
-           double(ceil_div(problem_.p, int64_t{tile_.rows})) *
-           double(ceil_div(problem_.q, int64_t{tile_.columns}));
+           pixel_tiles;
   }
 
   /// Stages of filters that a tile takes.
@@ -219,6 +235,10 @@ class Search {
 
 }  // namespace
 
+int64_t runs(const Problem& problem, const Tile& tile) {
+  return ceil_div((problem.p - 1) * tile.pitch + problem.q, int64_t{tile.run});
+}
+
 bool choose_tile(const Problem& problem, Operands operands, const KernelShape* shapes, int count,
                  const Chip& chip, TileChoice& choice) {
   choice.kernel = -1;
@@ -229,8 +249,10 @@ bool choose_tile(const Problem& problem, Operands operands, const KernelShape* s
 
 std::string describe(const Tile& tile) {
   return text(tile.images, " images x ", tile.rows, " x ", tile.columns, ", pitch ", tile.pitch,
-              tile.column_pitch == tile.pitch ? "" : " in strips", ", ", tile.planes, " x ",
-              tile.plane_rows, " plane rows, ", tile.positions, " positions x ", tile.units,
+              tile.run > 0                      ? " in runs"
+              : tile.column_pitch == tile.pitch ? ""
+                                                : " in strips",
+              ", ", tile.planes, " planes, ", tile.positions, " positions x ", tile.units,
               " units of ", tile.unit_channels, " x ", tile.unit_columns, ", ", tile.row_groups,
               " row groups x ", tile.chunks, " chunks, ", tile.steps[0].count, " steps, ",
               tile.slab_stages, " slabs, ", tile.filter_stages, " filter stages",

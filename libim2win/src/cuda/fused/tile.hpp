@@ -1,7 +1,8 @@
 // How im2win_fused cuts a problem into tiles. Host-only arithmetic and plain data.
 //
 // A block computes a tile of outputs: some filters of one group by columns x rows x images of
-// pixels. In shared memory it keeps the windows of those pixels, not one by one but overlapping, as
+// pixels, a *box*; or by a *run* of pixels that goes on from row to row of an image, with the halo
+// between rows computed in vain. In shared memory it keeps the windows of those pixels, not one by one but overlapping, as
 // in the im2win tensor: the inputs under them are staged once, and filter taps are shifts.
 //
 // A *unit* is 16 bytes of operands along the products' K direction: 8 16-bit or 4 32-bit ones, of
@@ -104,10 +105,10 @@ struct FilterUnit {
 };
 
 struct Tile {
-  int32_t images, rows, columns;  // of outputs
+  int32_t images, rows, columns;  // of outputs; the most that a run meets
+  int32_t run;                    // positions from a run's start to the next one's; 0: a box
   int32_t pitch;                  // positions of a row of an image
-  int32_t plane_rows;             // positions of a plane's column
-  int32_t planes;
+  int32_t planes, plane_positions;
   int32_t origin[kMaxPlanes];  // the input column of a plane's first position in the tile's
   int32_t positions;           // of all planes
   int32_t positions_pitch;     // of a unit, at least `positions`, odd: units differ in banks
@@ -160,6 +161,9 @@ struct Chip {
 /// none can take the problem.
 bool choose_tile(const Problem& problem, Operands operands, const KernelShape* shapes, int count,
                  const Chip& chip, TileChoice& choice);
+
+/// Of an image, where tiles are runs.
+int64_t runs(const Problem& problem, const Tile& tile);
 
 /// Such as "128 filters x 2 images x 7 x 7, ...": for people.
 std::string describe(const Tile& tile);

@@ -100,7 +100,7 @@ class Writer {
   };
 
   __device__ __forceinline__ Pixel locate(const TilePosition& tile, int column) const {
-    const auto [line, in_line] = a_.column_pitch.divide(first_column() + column);
+    const auto [line, in_line] = a_.column_pitch.divide(tile.begin + first_column() + column);
     const auto [row, image] = a_.tile_images.divide(line);
     const int64_t n = tile.n + image;
     const int p = tile.p + row, q = tile.q + in_line;
