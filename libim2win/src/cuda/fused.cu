@@ -81,6 +81,7 @@ Arguments<Element>::Arguments(const Problem& problem, const TileChoice& choice,
       plane_positions(tile.plane_positions),
       tile_images(tile.images),
       column_pitch(tile.column_pitch),
+      positions(tile.positions),
       n(problem.n),
       channels(problem.c_per_group()),
       filters_per_group(problem.k_per_group()),
@@ -100,6 +101,15 @@ Arguments<Element>::Arguments(const Problem& problem, const TileChoice& choice,
       column_stride(static_cast<int32_t>(problem.w > 1 ? problem.input.stride[3] : 0)),
       r(static_cast<int32_t>(problem.r)),
       s(static_cast<int32_t>(problem.s)),
+      raw_rows(std::max(tile.raw.rows, 1)),
+      raw_lines(tile.raw.channels * tile.images * tile.raw.rows),
+      raw_column(static_cast<int32_t>(raw_column_elements(problem))),
+      raw_channel(tile.raw.channels > 1 ? tile.images * tile.raw.rows * tile.raw.pitch
+                                        : static_cast<int32_t>(stride_c)),
+      raw_shift(tile.raw.channels > 1 ? static_cast<int32_t>(stride_c & (kUnitBytes - 1)) : 0),
+      reach(reach_right(problem, tile)),
+      input_begin(byte_extent(problem.input, element_bytes(problem.dtype)).begin),
+      input_end(byte_extent(problem.input, element_bytes(problem.dtype)).end),
       vectors(has_channel_vectors(problem, tile)) {
   copies = vectors && operands != Operands::kSplit;
   rechecks = forms_sums_again(problem, tile, operands);
@@ -213,7 +223,8 @@ auto with_kernels(const Problem& problem, const Use& use) {
 /// The least of the devices that have the instructions: more bears on which tile is chosen, not on
 /// whether there is one.
 constexpr Chip least_chip(Instructions instructions) {
-  return {1, instructions == Instructions::kWgmma ? 227 * 1024 : 99 * 1024};
+  const bool is_hopper = instructions == Instructions::kWgmma;
+  return {1, is_hopper ? 227 * 1024 : 99 * 1024, is_hopper};
 }
 
 /// A product of split operands is off by 2^-21 at most, where a sum of float32 products may be off by
@@ -271,7 +282,8 @@ std::string fused_refuses_device(int32_t device) {
 template <fused::Instructions kInstructions>
 std::unique_ptr<Convolution> configure_fused(const Problem& problem, const Target& target) {
   using namespace fused;
-  const Chip chip = {multiprocessors(target.device), shared_bytes_of_block(target.device)};
+  const Chip chip = {multiprocessors(target.device), shared_bytes_of_block(target.device),
+                     kInstructions == Instructions::kWgmma};
   return with_kernels<kInstructions>(
       problem, [&]<class Element>(const Kernels<Element>& kernels) -> std::unique_ptr<Convolution> {
         TileChoice choice;

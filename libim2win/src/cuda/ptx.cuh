@@ -82,6 +82,25 @@ __device__ __forceinline__ float load_if(bool condition, const float* p) {
   return x;
 }
 
+/// From shared memory.
+__device__ __forceinline__ float load_shared_if(bool condition, const float* p) {
+  float x;
+  asm volatile(
+      "{\n.reg .pred c;\nsetp.ne.b32 c, %1, 0;\nmov.b32 %0, 0;\n@c ld.shared.b32 %0, [%2];\n}\n"
+      : "=f"(x)
+      : "r"(static_cast<int>(condition)), "r"(static_cast<uint32_t>(__cvta_generic_to_shared(p))));
+  return x;
+}
+
+__device__ __forceinline__ uint16_t load_shared_if(bool condition, const uint16_t* p) {
+  uint16_t x;
+  asm volatile(
+      "{\n.reg .pred c;\nsetp.ne.b32 c, %1, 0;\nmov.b16 %0, 0;\n@c ld.shared.b16 %0, [%2];\n}\n"
+      : "=h"(x)
+      : "r"(static_cast<int>(condition)), "r"(static_cast<uint32_t>(__cvta_generic_to_shared(p))));
+  return x;
+}
+
 /// Eight of them, `stride` bytes apart.
 __device__ __forceinline__ void load_if(bool condition, const float* p, int64_t stride,
                                         float (&x)[8]) {

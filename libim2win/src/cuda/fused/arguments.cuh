@@ -38,14 +38,22 @@ struct Arguments {
   Divisor filter_tiles, column_tiles, row_tiles, image_tiles;
 
   // Windows.
-  Divisor pitch, plane_positions, tile_images, column_pitch;
+  Divisor pitch, plane_positions, tile_images, column_pitch, positions;
   int64_t n, channels, filters_per_group;  // of a group
   int32_t h, w, p, q;
   int32_t stride_h, stride_w, dilation_h, dilation_w, padding_top, padding_left;
   int64_t stride_n, stride_c;
   int32_t row_stride, column_stride;  // of the input
   int32_t r, s;
-  bool copies;           // whether units are in the input as they are
+  // Raw lines.
+  Divisor raw_rows;
+  int32_t raw_lines;   // of a slab
+  int32_t raw_column;  // elements from a pixel to the next
+  int32_t raw_channel,
+      raw_shift;  // from a channel to the next: elements, and how far past 16 bytes
+  int32_t reach;  // input columns that a position's plane and unit reach to the right
+  int64_t input_begin, input_end;  // bytes, from element [0, 0, 0, 0], of the whole input
+  bool copies;                     // whether units are in the input as they are
   bool vectors;          // whether a unit's channels are neighbours in the input, 16-byte aligned
   bool rechecks;         // whether products may meet elements outside a window
   bool filters_fastest;  // of the output's dimensions

@@ -29,8 +29,8 @@ struct Kernel {
   static constexpr int kSums = kColumns / 2;  // of a thread
   // Of a thread, after the warpgroups have dealt them anew: 128 * (staging + 2 * multiplying) is
   // what the block has from launch, 384 * 168.
-  static constexpr int kStagingRegisters = 88;
-  static constexpr int kMultiplyingRegisters = 208;
+  static constexpr int kStagingRegisters = 104;
+  static constexpr int kMultiplyingRegisters = 200;
 };
 
 /// How a slab of split operands was scaled.
@@ -43,6 +43,7 @@ struct SlabScale {
 struct Barriers {
   Ring<kMaxSlabStages> slabs;
   Ring<kMaxFilterStages> filters;
+  uint64_t raw_full[kMaxRawStages];
   SlabScale scales[kMaxSlabStages];
   Magnitudes magnitudes[2][kStagingThreads / 32];
 };
@@ -62,6 +63,9 @@ struct Block {
   }
   __device__ __forceinline__ char* slab(int stage) const {
     return dynamic_shared_memory + layout.slabs + stage * layout.slab;
+  }
+  __device__ __forceinline__ char* raw(int stage) const {
+    return dynamic_shared_memory + layout.raw + stage * layout.raw_stage;
   }
   __device__ __forceinline__ Patch& patch(int multiplying_warp) const {
     return reinterpret_cast<Patch*>(dynamic_shared_memory + layout.patches)[multiplying_warp];

@@ -35,6 +35,7 @@ __global__ void __launch_bounds__(kThreads, 1)
   if (threadIdx.x == 0) {
     barriers().slabs.initialize(kStagingThreads / 32, kMultiplyingWarps);
     barriers().filters.initialize(1, kMultiplyingWarps);
+    for (uint64_t& full : barriers().raw_full) ::cuda::ptx::mbarrier_init(&full, kStagingThreads);
     if constexpr (kWgmma)
       ::cuda::ptx::fence_mbarrier_init(::cuda::ptx::sem_release, ::cuda::ptx::scope_cluster);
   }

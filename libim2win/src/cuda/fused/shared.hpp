@@ -26,8 +26,10 @@ constexpr int64_t kPatchBytes = 8 * sizeof(Patch);
 
 /// A position of a slab in the input: where it is not in the image, `offset` is kNowhere.
 struct Place {
-  int32_t offset;  // in elements, from the tile's first image
-  int32_t column;  // of the input; the offset's, which may be outside where units have columns
+  int32_t
+      offset;  // in elements, from the tile's first image; of raw lines in bytes, from the first
+  int32_t column;  // of the input; the offset's, which may be outside where units have columns. Of
+                   // raw lines a bit for each of a unit's columns instead, set where it is inside.
 };
 constexpr int32_t kNowhere = INT32_MIN;
 
@@ -45,14 +47,19 @@ constexpr int table_columns(int columns) {
 /// For the rings' barriers and what goes with them.
 constexpr int kBarrierBytes = 512;
 
-/// Bytes from the start of dynamic shared memory: barriers, filters, slabs, patches, places. The columns of a
-/// product that are no outputs read past a slab's end, but never past the patches'.
+/// Bytes from the start of dynamic shared memory: barriers, filters, slabs, patches, places, raw lines.
+/// The columns of a product that are no outputs read past a slab's end, but never past the patches'.
 struct SharedLayout {
   int32_t filter_stage, slab;  // of one
   int32_t part;                // from an element's high to its low operands, of a slab
   int32_t filters, slabs, patches, columns, places;  // columns: two tables of each warpgroup
+  int32_t raw, raw_stage;
   int32_t total;
 };
+
+constexpr int moved_bytes(Operands operands) {
+  return operands == Operands::kTf32 || operands == Operands::kSplit ? 4 : 2;
+}
 
 inline SharedLayout shared_layout(const Tile& tile, const KernelShape& shape, Operands operands) {
   const OperandTraits t = traits(operands);
@@ -66,7 +73,10 @@ inline SharedLayout shared_layout(const Tile& tile, const KernelShape& shape, Op
   layout.columns = layout.patches + static_cast<int32_t>(kPatchBytes);
   layout.places =
       layout.columns + 4 * table_columns(shape.columns) * static_cast<int32_t>(sizeof(ColumnPlace));
-  layout.total = layout.places + tile.positions * static_cast<int32_t>(sizeof(Place));
+  layout.raw = layout.places + (tile.positions + 1) / 2 * 2 * static_cast<int32_t>(sizeof(Place));
+  layout.raw_stage =
+      tile.raw.channels * tile.images * tile.raw.rows * tile.raw.pitch * moved_bytes(operands);
+  layout.total = layout.raw + tile.raw.stages * layout.raw_stage;
   return layout;
 }
 

@@ -9,6 +9,7 @@
 #include "cuda/fused/arguments.cuh"
 #include "cuda/fused/block.cuh"
 #include "cuda/fused/operands.cuh"
+#include "cuda/fused/raw.cuh"
 #include "cuda/ptx.cuh"
 
 namespace im2win::cuda::fused {
@@ -20,16 +21,17 @@ class WindowStaging {
   using Element = typename T::Element;
 
   __device__ __forceinline__ WindowStaging(const Arguments<Element>& a, Block<T> block)
-      : a_(a), block_(block), thread_(static_cast<int>(threadIdx.x)) {}
+      : a_(a), block_(block), raw_(a, block), thread_(static_cast<int>(threadIdx.x)) {}
 
   __device__ __forceinline__ void run() {
+    if (raw()) {
+      for (int i = 1; i < a_.tile.raw.stages; ++i) raw_.bring();
+    }
     for (int32_t number = blockIdx.x; number < a_.tiles; number += gridDim.x) {
       const TilePosition tile = locate(a_, number);
-      const Moved* input = reinterpret_cast<const Moved*>(a_.input) + tile.n * a_.stride_n +
-                           int64_t{tile.group} * a_.channels * a_.stride_c;
       for (int row_group = 0; row_group < a_.tile.row_groups; ++row_group) {
         place(tile, row_group);
-        for (int chunk = 0; chunk < a_.tile.chunks; ++chunk) stage(input, chunk);
+        for (int chunk = 0; chunk < a_.tile.chunks; ++chunk) stage(tile, row_group, chunk);
       }
     }
     hand_over();
@@ -39,32 +41,58 @@ class WindowStaging {
   static constexpr int kUnitElements = traits(T::kOperands).unit_elements;
   using Moved = fused::Moved<T::kOperands>;
 
+  __device__ __forceinline__ bool raw() const {
+    return T::kInstructions == Instructions::kWgmma && a_.tile.raw.stages > 0;
+  }
+
+  /// Where a slab's elements come from.
+  struct Source {
+    const Moved* from;  // its first channel
+    int channels;       // from that on
+    RawUnits<T> raw;
+  };
+
   /// Where the positions are in the input. Row 0 of a row group is tap row `row_group`.
   __device__ __forceinline__ void place(const TilePosition& tile, int row_group) {
-    const int y0 = tile.p * a_.stride_h + row_group * a_.dilation_h - a_.padding_top;
-    const int x0 = tile.q * a_.stride_w - a_.padding_left;
+    const LinePixels<Element> pixels(a_, tile, row_group);
     sync();  // none reads the places of the group before any more
     for (int position = thread_; position < a_.tile.positions; position += kStagingThreads) {
       const auto [plane, in_plane] = a_.plane_positions.divide(position);
       const auto [line, column] = a_.pitch.divide(tile.begin + in_plane);
       const auto [row, image] = a_.tile_images.divide(line);
-      const int y = y0 + row * a_.stride_h;
-      const int x = x0 + column * a_.stride_w + a_.tile.origin[plane];
+      const int y = pixels.y(row), x = pixels.x(column) + a_.tile.origin[plane];
       const bool inside = y >= 0 && y < a_.h && tile.n + image < a_.n &&
                           (a_.tile.unit_columns > 1 || (x >= 0 && x < a_.w));
-      const int offset =
-          image * static_cast<int>(a_.stride_n) + y * a_.row_stride + x * a_.column_stride;
-      block_.places()[position] = {inside ? offset : kNowhere, x};
+      int offset = image * static_cast<int>(a_.stride_n) + y * a_.row_stride + x * a_.column_stride;
+      int columns = x;
+      if (raw()) {
+        const int line = image * a_.tile.raw.rows + (a_.tile.raw.rows > 1 ? row : 0);
+        offset = (line * a_.tile.raw.pitch + (y * a_.w + x - pixels.first(row)) * a_.raw_column) *
+                 static_cast<int>(sizeof(Moved));
+        columns = 0;
+        for (int i = 0; i < a_.tile.unit_columns; ++i)
+          columns |= static_cast<unsigned>(x + i * a_.dilation_w) < static_cast<unsigned>(a_.w)
+                         ? 1 << i
+                         : 0;
+      }
+      block_.places()[position] = {inside ? offset : kNowhere, columns};
     }
     sync();
   }
 
-  __device__ __forceinline__ void stage(const Moved* input, int chunk) {
+  __device__ __forceinline__ void stage(const TilePosition& tile, int row_group, int chunk) {
     const int first_channel = chunk * a_.tile.units * a_.tile.unit_channels;
-    const Moved* from = input + first_channel * a_.stride_c;
+    const Moved* from = raw_.origin(tile, first_channel);
     const int channels = static_cast<int>(a_.channels) - first_channel;
+    if (raw()) {
+      sync();  // none reads the lines of the slab before any more
+      raw_.bring();
+      raw_.wait();
+      from += LinePixels<Element>(a_, tile, row_group).first(0) * a_.raw_column;
+    }
+    const Source source = {from, channels, RawUnits<T>(a_, raw_.lines(), from, channels)};
     if constexpr (T::kOperands == Operands::kSplit) {
-      stage_split(from, channels);
+      stage_split(source);
     } else {
       // A slab that must be waited for leaves time to see the copies before it arrive. Lanes may
       // have looked at different times, but hand over together.
@@ -74,10 +102,11 @@ class WindowStaging {
         copy(from, channels);
         ++copying_;
       } else {
-        gather(from, channels);
+        gather(source);
         release(cursor_.stage);
       }
     }
+    if (raw()) raw_.advance();
     cursor_.advance(a_.tile.slab_stages);
   }
 
@@ -118,39 +147,64 @@ class WindowStaging {
   }
 
   /// Element by element, for any strides.
-  __device__ __forceinline__ void gather(const Moved* from, int channels) {
+  __device__ __forceinline__ void gather(const Source& source) {
     char* slab = block_.slab(cursor_.stage);
-    for_units(from, channels, [&](int offset, const Moved(&x)[kUnitElements]) {
-      *reinterpret_cast<uint4*>(slab + offset) = pack_unit(x);
-    });
+    for (int first = thread_; first < slab_units(); first += kRound) {
+      Moved x[kTogether][kUnitElements];
+      load_round(source, first, x);
+      for_round(first, x, [&](int offset, const Moved(&unit)[kUnitElements]) {
+        *reinterpret_cast<uint4*>(slab + offset) = pack_unit(unit);
+      });
+    }
   }
 
-  /// Calls use(where it is in a slab, in bytes; its elements) for each of this thread's units.
-  template <class Use>
-  __device__ __forceinline__ void for_units(const Moved* from, int channels, const Use& use) {
-    constexpr int kTogether = 4;
-    for (int unit = 0; unit < a_.tile.units; ++unit) {
-      const int to = unit * a_.tile.positions_pitch;
-      const int first_channel = unit * a_.tile.unit_channels;
-      for (int first = thread_; first < a_.tile.positions; first += kTogether * kStagingThreads) {
-        Moved x[kTogether][kUnitElements];
+  /// A slab's units, in the order unit, position, go in rounds of some for each thread.
+  static constexpr int kTogether = 4;
+  static constexpr int kRound = kTogether * kStagingThreads;
+
+  __device__ __forceinline__ int slab_units() const { return a_.tile.units * a_.tile.positions; }
+
+  __device__ __forceinline__ void load_round(const Source& source, int first,
+                                             Moved (&x)[kTogether][kUnitElements]) {
+    const auto for_each = [&](const auto& load) {
 #pragma unroll
-        for (int i = 0; i < kTogether; ++i)
-          load_unit(from, first + i * kStagingThreads, first_channel, channels, x[i]);
-#pragma unroll
-        for (int i = 0; i < kTogether; ++i) {
-          const int position = first + i * kStagingThreads;
-          if (position < a_.tile.positions) use((to + position) * kUnitBytes, x[i]);
-        }
+      for (int i = 0; i < kTogether; ++i) {
+        const auto [unit, position] = a_.positions.divide(first + i * kStagingThreads);
+        Place place = {kNowhere, 0};
+        if (unit < a_.tile.units) place = block_.places()[position];
+        load(place, unit, x[i]);
       }
+    };
+    if (!raw()) {
+      for_each([&](const Place& place, int unit, Moved(&x)[kUnitElements]) {
+        load_unit(source.from, place, unit * a_.tile.unit_channels, source.channels, x);
+      });
+    } else if (source.raw.are_whole()) {
+      for_each([&](const Place& place, int unit, Moved(&x)[kUnitElements]) {
+        source.raw.template load<true>(place, unit, x);
+      });
+    } else {
+      for_each([&](const Place& place, int unit, Moved(&x)[kUnitElements]) {
+        source.raw.template load<false>(place, unit, x);
+      });
+    }
+  }
+
+  /// Calls use(its place in a slab, in bytes; its elements) for each unit of a round.
+  template <class Use>
+  __device__ __forceinline__ void for_round(int first, const Moved (&x)[kTogether][kUnitElements],
+                                            const Use& use) {
+#pragma unroll
+    for (int i = 0; i < kTogether; ++i) {
+      const auto [unit, position] = a_.positions.divide(first + i * kStagingThreads);
+      if (unit < a_.tile.units) use((unit * a_.tile.positions_pitch + position) * kUnitBytes, x[i]);
     }
   }
 
   /// The elements of one unit, zero outside the input.
-  __device__ __forceinline__ void load_unit(const Moved* from, int position, int first_channel,
-                                            int channels, Moved (&x)[kUnitElements]) {
-    Place place = {kNowhere, 0};
-    if (position < a_.tile.positions) place = block_.places()[position];
+  __device__ __forceinline__ void load_unit(const Moved* from, const Place& place,
+                                            int first_channel, int channels,
+                                            Moved (&x)[kUnitElements]) {
     const bool inside = place.offset != kNowhere;
     if (a_.tile.unit_columns > 1) {
       load_columns(from, place, inside, channels, x);
@@ -193,24 +247,32 @@ class WindowStaging {
     }
   }
 
-  /// Reads the slab for its largest magnitude, and again, from a cache, to split it.
-  __device__ __forceinline__ void stage_split(const Moved* from, int channels) {
+  /// Reads the slab for its largest magnitude, and all but the last round again to split it.
+  __device__ __forceinline__ void stage_split(const Source& source) {
+    const int last = thread_ + (slab_units() - 1) / kRound * kRound;
+    Moved x[kTogether][kUnitElements];
     Magnitudes magnitudes;
-    for_units(from, channels, [&](int, const float(&x)[kUnitElements]) {
+    for (int first = thread_; first <= last; first += kRound) {
+      load_round(source, first, x);
 #pragma unroll
-      for (const float element : x) magnitudes.add(element);
-    });
+      for (const auto& unit : x)
+#pragma unroll
+        for (const float element : unit) magnitudes.add(element);
+    }
     const Scale scale = Scale::of(merge(magnitudes));
 
     barriers().slabs.wait_empty(cursor_);
     if (thread_ == 0) barriers().scales[cursor_.stage] = {scale.inverse, scale.fit};
     char* high = block_.slab(cursor_.stage);
-    for_units(from, channels, [&](int offset, const float(&x)[kUnitElements]) {
-      uint4 parts[2];
-      split_unit(x, scale.factor, parts[0], parts[1]);
-      *reinterpret_cast<uint4*>(high + offset) = parts[0];
-      *reinterpret_cast<uint4*>(high + a_.shared.part + offset) = parts[1];
-    });
+    for (int first = last; first >= 0; first -= kRound) {
+      if (first != last) load_round(source, first, x);
+      for_round(first, x, [&](int offset, const float(&unit)[kUnitElements]) {
+        uint4 parts[2];
+        split_unit(unit, scale.factor, parts[0], parts[1]);
+        *reinterpret_cast<uint4*>(high + offset) = parts[0];
+        *reinterpret_cast<uint4*>(high + a_.shared.part + offset) = parts[1];
+      });
+    }
     release(cursor_.stage);
   }
 
@@ -238,6 +300,7 @@ class WindowStaging {
 
   const Arguments<Element>& a_;
   Block<T> block_;
+  RawStaging<T> raw_;
   Cursor cursor_;
   int thread_;
   int copying_ = 0;  // slabs before the cursor that are being copied

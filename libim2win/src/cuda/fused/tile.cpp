@@ -29,6 +29,7 @@ class Search {
     unit_channels_ = problem.s > 1 ? static_cast<int>(std::bit_ceil(static_cast<unsigned>(c)))
                                    : traits_.unit_elements;
     unit_columns_ = traits_.unit_elements / unit_channels_;
+    raw_column_ = raw_column_elements(problem);
     copies_ = operands != Operands::kSplit && unit_columns_ == 1 && problem.input.stride[1] == 1 &&
               problem.c_per_group() % unit_channels_ == 0;
   }
@@ -128,6 +129,60 @@ class Search {
     tile_.plane_positions = static_cast<int>(plane_positions);
     tile_.positions = tile_.planes * tile_.plane_positions;
     tile_.positions_pitch = tile_.positions | 1;
+    tile_.raw = {};
+    try_stages(rows, columns);
+    if (!chip_.bulk_copies || copies_ || !has_raw_lines()) return;
+    tile_.raw.stages = kMaxRawStages;
+    tile_.raw.channels = raw_column_ > 1
+                             ? 1
+                             : static_cast<int>(std::min<int64_t>(tile_.units * unit_channels_,
+                                                                  problem_.c_per_group()));
+    for (const bool rows_apart : {false, true}) {
+      if (rows_apart && !rows_are_aligned()) break;
+      tile_.raw.rows = rows_apart ? position_rows() : 1;
+      tile_.raw.pitch = raw_pitch(rows_apart);
+      try_stages(rows, columns);
+    }
+  }
+
+  /// Channels that are neighbours are all in one slab's lines. Lines of a channel begin equally far
+  /// past 16 bytes.
+  bool has_raw_lines() const {
+    const int64_t word = kUnitBytes / moved_bytes(operands_);
+    if (tile_.images > 1 && problem_.input.stride[0] % word != 0) return false;
+    return raw_column_ == 1 || (raw_column_ > 1 && tile_.chunks == 1 && problem_.groups == 1);
+  }
+
+  bool rows_are_aligned() const {
+    return problem_.stride_h * problem_.w * raw_column_ * moved_bytes(operands_) % kUnitBytes == 0;
+  }
+
+  /// Rows of an image that a tile's positions meet.
+  int position_rows() const {
+    return tile_.run > 0 ? count_of(tile_.pitch - 1 + tile_.plane_positions, tile_.pitch)
+                         : tile_.plane_positions / (tile_.images * tile_.pitch);
+  }
+
+  /// The pixels of the longest line, and what alignment adds, in elements.
+  int raw_pitch(bool rows_apart) const {
+    const int64_t stride_w = problem_.stride_w, row = problem_.stride_h * problem_.w;
+    const int64_t width = (tile_.pitch - 1) * stride_w + reach_right(problem_, tile_) + 1;
+    int64_t pixels = std::min(width, problem_.w);
+    if (!rows_apart) {
+      const int64_t positions = tile_.plane_positions - 1;
+      const int64_t rows = ceil_div(positions, int64_t{tile_.pitch});
+      pixels = tile_.run > 0 ? positions * stride_w +
+                                   rows * std::max<int64_t>(row - tile_.pitch * stride_w, 0) +
+                                   reach_right(problem_, tile_) + problem_.padding_left + 1
+                             : (position_rows() - 1) * row + width;
+      pixels = std::min(pixels, problem_.h * problem_.w);
+    }
+    const int64_t word = kUnitBytes / moved_bytes(operands_);
+    constexpr int64_t kTooMany = int64_t{1} << 20;
+    return static_cast<int>(std::min(round_up(pixels * raw_column_ + word - 1, word), kTooMany));
+  }
+
+  void try_stages(const TapRows& rows, const TapColumns& columns) {
     if (!fit_stages()) return;
     if (tiles() >= double(kMaxTiles) || !has_near_outputs(problem_.output) ||
         (problem_.has_residual && !has_near_outputs(problem_.residual)))
@@ -198,7 +253,12 @@ class Search {
     return static_cast<int>(std::min({batches() / 2, ahead_in_slabs, ahead_in_filters}));
   }
 
-  bool fits() const { return shared_layout(tile_, shape_, operands_).total <= chip_.shared_bytes; }
+  bool fits() const {
+    const int64_t raw =
+        int64_t{tile_.raw.channels} * tile_.images * tile_.raw.rows * tile_.raw.pitch;
+    return raw <= chip_.shared_bytes &&
+           shared_layout(tile_, shape_, operands_).total <= chip_.shared_bytes;
+  }
 
   /// Cycles of the multiprocessor that has most to do, from what an H200 measured.
   double cost() const {
@@ -212,11 +272,19 @@ class Search {
 
     const double elements = double(tile_.positions) * tile_.units * traits_.unit_elements;
     const double slab = copies_                         ? 300 + 0.04 * elements
-                        : operands_ == Operands::kSplit ? 1000 + 0.2 * elements
+                        : tile_.raw.stages > 0          ? raw_cycles(elements)
+                        : operands_ == Operands::kSplit ? 1000 + 0.4 * elements
                                                         : 900 + 0.25 * elements;
     const double finish = 600 + 6.0 * shape_.columns;
     const double tile = std::max({multiply, filters, slab * tile_.slabs()}) + finish;
     return std::max(1.0, std::ceil(tiles() / chip_.multiprocessors)) * tile + slab;
+  }
+
+  double raw_cycles(double elements) const {
+    const double lines = double(tile_.raw.channels) * tile_.images * tile_.raw.rows;
+    const double bytes = lines * tile_.raw.pitch * moved_bytes(operands_);
+    const double convert = 500 + (operands_ == Operands::kSplit ? 0.15 : 0.1) * elements;
+    return std::max(convert, std::max(lines * 10, bytes / 30));
   }
 
   const Problem& problem_;
@@ -226,6 +294,7 @@ class Search {
   TileChoice& best_;
   int unit_channels_, unit_columns_;
   bool copies_;
+  int64_t raw_column_;
   int kernel_ = -1;
   KernelShape shape_ = {};
   Tile tile_ = {};
@@ -234,6 +303,22 @@ class Search {
 };
 
 }  // namespace
+
+int64_t raw_column_elements(const Problem& problem) {
+  const Tensor& input = problem.input;
+  for (const int64_t column : {int64_t{1}, problem.c}) {
+    if ((problem.w == 1 || input.stride[3] == column) &&
+        (problem.h == 1 || input.stride[2] == problem.w * column) &&
+        (column == 1 || input.stride[1] == 1))
+      return column;
+  }
+  return 0;
+}
+
+int32_t reach_right(const Problem& problem, const Tile& tile) {
+  return *std::max_element(tile.origin, tile.origin + tile.planes) +
+         (tile.unit_columns - 1) * static_cast<int32_t>(problem.dilation_w);
+}
 
 int64_t runs(const Problem& problem, const Tile& tile) {
   return ceil_div((problem.p - 1) * tile.pitch + problem.q, int64_t{tile.run});
@@ -253,10 +338,11 @@ std::string describe(const Tile& tile) {
               : tile.column_pitch == tile.pitch ? ""
                                                 : " in strips",
               ", ", tile.planes, " planes, ", tile.positions, " positions x ", tile.units,
-              " units of ", tile.unit_channels, " x ", tile.unit_columns, ", ", tile.row_groups,
-              " row groups x ", tile.chunks, " chunks, ", tile.steps[0].count, " steps, ",
-              tile.slab_stages, " slabs, ", tile.filter_stages, " filter stages",
-              tile.resident ? " (resident)" : "");
+              " units of ", tile.unit_channels, " x ", tile.unit_columns, ", ", tile.raw.stages,
+              " x ", tile.raw.channels, " x ", tile.raw.rows, " raw lines of ", tile.raw.pitch,
+              ", ", tile.row_groups, " row groups x ", tile.chunks, " chunks, ",
+              tile.steps[0].count, " steps, ", tile.slab_stages, " slabs, ", tile.filter_stages,
+              " filter stages", tile.resident ? " (resident)" : "");
 }
 
 }  // namespace im2win::cuda::fused

@@ -70,6 +70,7 @@ constexpr int kMaxSteps = 128;
 constexpr int kMaxPlanes = 16;
 constexpr int kMaxSlabStages = 4;
 constexpr int kMaxFilterStages = 16;
+constexpr int kMaxRawStages = 2;
 
 /// The threads of a block: a warpgroup that brings operands (its last warp filters, the others
 /// windows), and two that multiply.
@@ -104,6 +105,15 @@ struct FilterUnit {
   int16_t unit;    // channel unit of the slab
 };
 
+/// How inputs come to a slab: as lines of neighbours in memory, in a stage of their own (see raw.cuh);
+/// or, with no stages, one by one from where they are.
+struct RawLines {
+  int32_t stages;
+  int32_t channels;  // lines of a slab: of its channels, or 1 where these are neighbours
+  int32_t rows;      // and of each channel and image: 1, or as many as there are rows of positions
+  int32_t pitch;     // elements from a line to the next one, whole words of 16 bytes
+};
+
 struct Tile {
   int32_t images, rows, columns;  // of outputs; the most that a run meets
   int32_t run;                    // positions from a run's start to the next one's; 0: a box
@@ -127,6 +137,7 @@ struct Tile {
   int32_t full_groups;  // those first have group_rows rows, those after them one less
   Steps steps[2];       // of a full group, of the others
 
+  RawLines raw;
   int32_t slab_stages, filter_stages;
   int32_t lead;      // batches that the first warpgroup is ahead of the second
   int32_t resident;  // whether all filters stay in shared memory
@@ -155,12 +166,20 @@ struct TileChoice {
 struct Chip {
   int multiprocessors;
   int shared_bytes;  // of a block, at most
+  bool bulk_copies;  // to shared memory
 };
 
 /// The cheapest tile of any of the `count` shapes on such a device. False if
 /// none can take the problem.
 bool choose_tile(const Problem& problem, Operands operands, const KernelShape* shapes, int count,
                  const Chip& chip, TileChoice& choice);
+
+/// From a pixel to the next in raw lines, in elements: 1, or the channels, which are neighbours; 0
+/// where the input has no raw lines, as rows do not follow each other.
+int64_t raw_column_elements(const Problem& problem);
+
+/// Input columns that a position's plane and unit reach to the right of the first plane's element.
+int32_t reach_right(const Problem& problem, const Tile& tile);
 
 /// Of an image, where tiles are runs.
 int64_t runs(const Problem& problem, const Tile& tile);

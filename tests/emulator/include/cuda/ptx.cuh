@@ -73,6 +73,11 @@ inline void named_barrier(int id, int threads) { emulator::barrier(id, threads);
 inline void named_barrier_arrive(int id, int threads) { emulator::barrier_arrive(id, threads); }
 
 template <class T>
+T load_shared_if(bool condition, const T* p) {
+  return condition ? *p : T{};
+}
+
+template <class T>
 T load_if(bool condition, const T* p) {
   return condition ? *p : T{};
 }

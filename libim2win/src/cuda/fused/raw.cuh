@@ -1,0 +1,223 @@
+// Inputs on their way to slabs: brought to shared memory as they lie, a bulk copy for each line of
+// neighbours, some slabs ahead of their use. No register holds what is under way, and so enough is.
+//
+// A line is of a channel and an image (or, where channels are neighbours, of an image): the rows under
+// a tile, from the first input to the last, or, where rows between them are not needed, one row.
+#pragma once
+
+#include <cuda/ptx>
+
+#include <cstdint>
+
+#include "cuda/fused/arguments.cuh"
+#include "cuda/fused/block.cuh"
+#include "cuda/fused/operands.cuh"
+#include "cuda/ptx.cuh"
+
+namespace im2win::cuda::fused {
+
+/// The slabs of a block, in the order of staging.
+template <class Element>
+struct SlabWalk {
+  int32_t number;  // of the tile
+  int row_group = 0, chunk = 0;
+  TilePosition tile{};
+
+  __device__ __forceinline__ explicit SlabWalk(const Arguments<Element>& a)
+      : number(static_cast<int32_t>(blockIdx.x)) {
+    if (!ended(a)) tile = locate(a, number);
+  }
+  __device__ __forceinline__ bool ended(const Arguments<Element>& a) const {
+    return number >= a.tiles;
+  }
+  __device__ __forceinline__ void advance(const Arguments<Element>& a) {
+    if (++chunk < a.tile.chunks) return;
+    chunk = 0;
+    if (++row_group < a.tile.row_groups) return;
+    row_group = 0;
+    number += static_cast<int32_t>(gridDim.x);
+    if (!ended(a)) tile = locate(a, number);
+  }
+};
+
+/// The pixels of an image, counted row by row, that the lines of a tile's row group hold.
+template <class Element>
+class LinePixels {
+ public:
+  __device__ __forceinline__ LinePixels(const Arguments<Element>& a, const TilePosition& tile,
+                                        int row_group)
+      : a_(a),
+        y0_(tile.p * a.stride_h + row_group * a.dilation_h - a.padding_top),
+        x0_(tile.q * a.stride_w - a.padding_left),
+        begin_(tile.begin) {}
+
+  __device__ __forceinline__ int y(int row) const { return y0_ + row * a_.stride_h; }
+  __device__ __forceinline__ int x(int column) const { return x0_ + column * a_.stride_w; }
+
+  /// Of the line of a row of positions.
+  __device__ __forceinline__ int first(int row) const {
+    return a_.tile.raw.rows > 1 ? y(row) * a_.w + max(x0_, 0) : max(y0_ * a_.w + x(begin_), 0);
+  }
+  /// Below the first where there is none.
+  __device__ __forceinline__ int last(int row) const {
+    if (a_.tile.raw.rows > 1) {
+      if (y(row) < 0 || y(row) >= a_.h) return INT32_MIN;
+      return y(row) * a_.w + min(x(a_.tile.pitch - 1) + a_.reach, a_.w - 1);
+    }
+    const auto [line, column] = a_.pitch.divide(begin_ + a_.tile.plane_positions - 1);
+    const int y_last = y(a_.tile_images.quotient(line));
+    const int x_last = min(max(x(column) + a_.reach, -1), a_.w - 1);
+    return min(y_last * a_.w + x_last, a_.h * a_.w - 1);
+  }
+
+ private:
+  const Arguments<Element>& a_;
+  int y0_, x0_, begin_;
+};
+
+template <class T>
+class RawStaging {
+ public:
+  using Element = typename T::Element;
+  using Moved = fused::Moved<T::kOperands>;
+  __device__ __forceinline__ RawStaging(const Arguments<Element>& a, Block<T> block)
+      : a_(a), block_(block), ahead_(a) {}
+
+  /// By all staging threads: the lines of the next slab. None reads what its stage held any more.
+  __device__ __forceinline__ void bring() {
+    if (ahead_.ended(a_)) return;
+    const int thread = static_cast<int>(threadIdx.x);
+    const LinePixels<Element> pixels(a_, ahead_.tile, ahead_.row_group);
+    const int first_channel = ahead_.chunk * a_.tile.units * a_.tile.unit_channels;
+    const Moved* input = origin(ahead_.tile, first_channel);
+    uint32_t bytes = 0;
+    for (int line = thread; line < a_.raw_lines; line += kStagingThreads) {
+      const auto [channel_image, row] = a_.raw_rows.divide(line);
+      const auto [channel, image] = a_.tile_images.divide(channel_image);
+      const int first = pixels.first(row), last = pixels.last(row);
+      if (first > last || first_channel + channel >= a_.channels || ahead_.tile.n + image >= a_.n)
+        continue;
+      bytes += copy(input + channel * a_.stride_c + image * a_.stride_n + first * a_.raw_column,
+                    (last - first + 1) * a_.raw_column,
+                    block_.raw(to_.stage) + line * a_.tile.raw.pitch * sizeof(Moved));
+    }
+    ::cuda::ptx::mbarrier_arrive_expect_tx(::cuda::ptx::sem_release, ::cuda::ptx::scope_cta,
+                                           ::cuda::ptx::space_shared,
+                                           &barriers().raw_full[to_.stage], bytes);
+    ahead_.advance(a_);
+    to_.advance(a_.tile.raw.stages);
+  }
+
+  /// For the lines of the slab that is next in turn.
+  __device__ __forceinline__ void wait() {
+    fused::wait(&barriers().raw_full[from_.stage], from_.parity);
+  }
+  __device__ __forceinline__ const char* lines() const { return block_.raw(from_.stage); }
+  __device__ __forceinline__ void advance() { from_.advance(a_.tile.raw.stages); }
+
+  /// Element [tile.n, first_channel, 0, 0] of the tile's group.
+  __device__ __forceinline__ const Moved* origin(const TilePosition& tile,
+                                                 int first_channel) const {
+    return reinterpret_cast<const Moved*>(a_.input) + tile.n * a_.stride_n +
+           (int64_t{tile.group} * a_.channels + first_channel) * a_.stride_c;
+  }
+
+ private:
+  /// Whole words of 16 bytes, from the one that holds the first element to that of the last: bulk
+  /// copies have no others. Where such a word reaches out of the input, its elements are copied
+  /// apart. Returns the bytes under way.
+  __device__ __forceinline__ uint32_t copy(const Moved* from, int count, char* to) const {
+    const char* const begin = reinterpret_cast<const char*>(from);
+    const char* const end = reinterpret_cast<const char*>(from + count);
+    const uint32_t shift = static_cast<uint32_t>(reinterpret_cast<uintptr_t>(begin) % kUnitBytes);
+    const char* first = begin - shift;
+    const char* last = end + (-reinterpret_cast<uintptr_t>(end)) % kUnitBytes;
+    const char* const input = reinterpret_cast<const char*>(a_.input);
+    if (first < input + a_.input_begin) {
+      first += kUnitBytes;
+      copy_apart(begin, first < end ? first : end, to + shift);
+    }
+    if (last > input + a_.input_end) {
+      last -= kUnitBytes;
+      const char* rest = last > first ? last : first;
+      if (rest < begin) rest = begin;
+      copy_apart(rest, end, to + shift + (rest - begin));
+    }
+    if (first >= last) return 0;
+    const uint32_t bytes = static_cast<uint32_t>(last - first);
+    ::cuda::ptx::cp_async_bulk(::cuda::ptx::space_cluster, ::cuda::ptx::space_global,
+                               to + shift + (first - begin), first, bytes,
+                               &barriers().raw_full[to_.stage]);
+    return bytes;
+  }
+
+  __device__ __forceinline__ static void copy_apart(const char* from, const char* end, char* to) {
+    for (; from < end; from += sizeof(Moved), to += sizeof(Moved))
+      *reinterpret_cast<Moved*>(to) = *reinterpret_cast<const Moved*>(from);
+  }
+
+  const Arguments<Element>& a_;
+  Block<T> block_;
+  SlabWalk<Element> ahead_;
+  Cursor to_, from_;
+};
+
+/// The units of a slab, read from its raw lines.
+template <class T>
+class RawUnits {
+ public:
+  using Element = typename T::Element;
+  using Moved = fused::Moved<T::kOperands>;
+  static constexpr int kElements = traits(T::kOperands).unit_elements;
+
+  /// `first` is where the first line begins in the input, `channels` how many the slab has or more.
+  /// Lines begin as far past 16 bytes as their elements do in the input, which is the same for all of
+  /// a channel, and for channels that are a unit's apart (Search::has_raw_lines).
+  __device__ __forceinline__ RawUnits(const Arguments<Element>& a, const char* lines,
+                                      const Moved* first, int channels)
+      : a_(a), lines_(lines), channels_(channels) {
+    constexpr uint32_t kWordElements = kUnitBytes / sizeof(Moved);
+    const uint32_t start =
+        static_cast<uint32_t>(reinterpret_cast<uintptr_t>(first) / sizeof(Moved));
+#pragma unroll
+    for (int e = 0; e < kElements; ++e) {
+      const uint32_t shift = (start + channel(e) * a.raw_shift) % kWordElements;
+      offset_[e] = static_cast<int32_t>(sizeof(Moved)) *
+                   (channel(e) * a.raw_channel + column(e) * a.dilation_w * a.raw_column +
+                    static_cast<int32_t>(shift));
+    }
+  }
+
+  /// Whether all elements are there: where units have one column, and the slab all its channels.
+  __device__ __forceinline__ bool are_whole() const {
+    return a_.tile.unit_columns == 1 && channels_ >= a_.tile.units * a_.tile.unit_channels;
+  }
+
+  template <bool kWhole>
+  __device__ __forceinline__ void load(const Place& place, int unit, Moved (&x)[kElements]) const {
+    const int first_channel = unit * a_.tile.unit_channels;
+    const bool inside = place.offset != kNowhere;
+    const char* from = lines_ + place.offset +
+                       first_channel * a_.raw_channel * static_cast<int32_t>(sizeof(Moved));
+#pragma unroll
+    for (int e = 0; e < kElements; ++e) {
+      const bool here = kWhole ? inside
+                               : inside && (place.column >> column(e) & 1) != 0 &&
+                                     first_channel + channel(e) < channels_;
+      x[e] = ptx::load_shared_if(here, reinterpret_cast<const Moved*>(from + offset_[e]));
+    }
+  }
+
+ private:
+  __device__ __forceinline__ int channel(int e) const { return e & (a_.tile.unit_channels - 1); }
+  __device__ __forceinline__ int column(int e) const {
+    return e >> __popc(a_.tile.unit_channels - 1);
+  }
+
+  const Arguments<Element>& a_;
+  const char* lines_;
+  int channels_;
+  int32_t offset_[kElements];
+};
+
+}  // namespace im2win::cuda::fused
