@@ -58,6 +58,9 @@ alignas(1024) extern char dynamic_shared_memory[emulator::kSharedBytes];
 using std::max;
 using std::min;
 
+inline unsigned __vimax3_u32(unsigned a, unsigned b, unsigned c) { return max(max(a, b), c); }
+inline unsigned __vimin3_u32(unsigned a, unsigned b, unsigned c) { return min(min(a, b), c); }
+
 inline void __syncthreads() { ::emulator::barrier(0, static_cast<int>(blockDim.x)); }
 inline void __syncwarp() { ::emulator::exchange(0); }
 

@@ -63,6 +63,13 @@ IM2WIN_MMA(mma_tf32, "m16n8k8.row.col.f32.tf32.tf32.f32")
 
 #undef IM2WIN_MMA
 
+/// Arrives when the thread's copies to shared memory so far are done (PTX ISA, cp.async.mbarrier.arrive).
+__device__ __forceinline__ void arrive_after_copies(uint64_t* barrier) {
+  asm volatile("cp.async.mbarrier.arrive.noinc.shared.b64 [%0];" ::"r"(
+                   static_cast<uint32_t>(__cvta_generic_to_shared(barrier)))
+               : "memory");
+}
+
 /// A barrier among `threads` threads of the block. 0 is __syncthreads'.
 __device__ __forceinline__ void named_barrier(int id, int threads) {
   asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
@@ -82,22 +89,27 @@ __device__ __forceinline__ float load_if(bool condition, const float* p) {
   return x;
 }
 
-/// From shared memory.
-__device__ __forceinline__ float load_shared_if(bool condition, const float* p) {
+/// From an address in shared memory.
+template <class Element>
+__device__ __forceinline__ Element load_shared_if(bool condition, uint32_t address);
+
+template <>
+__device__ __forceinline__ float load_shared_if<float>(bool condition, uint32_t address) {
   float x;
   asm volatile(
       "{\n.reg .pred c;\nsetp.ne.b32 c, %1, 0;\nmov.b32 %0, 0;\n@c ld.shared.b32 %0, [%2];\n}\n"
       : "=f"(x)
-      : "r"(static_cast<int>(condition)), "r"(static_cast<uint32_t>(__cvta_generic_to_shared(p))));
+      : "r"(static_cast<int>(condition)), "r"(address));
   return x;
 }
 
-__device__ __forceinline__ uint16_t load_shared_if(bool condition, const uint16_t* p) {
+template <>
+__device__ __forceinline__ uint16_t load_shared_if<uint16_t>(bool condition, uint32_t address) {
   uint16_t x;
   asm volatile(
       "{\n.reg .pred c;\nsetp.ne.b32 c, %1, 0;\nmov.b16 %0, 0;\n@c ld.shared.b16 %0, [%2];\n}\n"
       : "=h"(x)
-      : "r"(static_cast<int>(condition)), "r"(static_cast<uint32_t>(__cvta_generic_to_shared(p))));
+      : "r"(static_cast<int>(condition)), "r"(address));
   return x;
 }
 

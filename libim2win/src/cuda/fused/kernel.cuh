@@ -33,7 +33,8 @@ __global__ void __launch_bounds__(kThreads, 1)
   constexpr bool kWgmma = T::kInstructions == Instructions::kWgmma;
   const Block<T> block = {a.shared};
   if (threadIdx.x == 0) {
-    barriers().slabs.initialize(kStagingThreads / 32, kMultiplyingWarps);
+    barriers().slabs.initialize(a.copies ? kStagingThreads : kStagingThreads / 32,
+                                kMultiplyingWarps);
     barriers().filters.initialize(1, kMultiplyingWarps);
     for (uint64_t& full : barriers().raw_full) ::cuda::ptx::mbarrier_init(&full, kStagingThreads);
     if constexpr (kWgmma)

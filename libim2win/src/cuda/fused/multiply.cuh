@@ -90,6 +90,8 @@ class Multiplier {
       const Steps& steps = a_.tile.steps[kind_of(a_.tile, row_group)];
       for (int chunk = 0; chunk < a_.tile.chunks; ++chunk) {
         barriers().slabs.wait_full(slab_);
+        // Copies are no writes of the async proxy, by which wgmma reads.
+        if (kWgmma && a_.copies) ::cuda::ptx::fence_proxy_async(::cuda::ptx::space_shared);
         int step = 0;
         for (; step + kTraits.batch <= steps.count; step += kTraits.batch)
           issue<kTraits.batch>(steps, step, sums.sum, pending);

@@ -5,6 +5,8 @@
 
 #include <cstdint>
 
+#include "cuda/ptx.cuh"
+
 namespace im2win::cuda::fused {
 
 /// Where a thread is in a ring: the stage, and the parity of its uses so far (PTX ISA, mbarrier).
@@ -53,6 +55,10 @@ struct Ring {
   }
   __device__ __forceinline__ void arrive_full(int stage) {
     ::cuda::ptx::mbarrier_arrive(&full[stage]);
+  }
+  /// When the thread's copies so far are done.
+  __device__ __forceinline__ void arrive_full_after_copies(int stage) {
+    im2win::cuda::ptx::arrive_after_copies(&full[stage]);
   }
   __device__ __forceinline__ void arrive_empty(int stage) {
     ::cuda::ptx::mbarrier_arrive(&empty[stage]);

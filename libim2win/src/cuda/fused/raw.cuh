@@ -175,49 +175,46 @@ class RawUnits {
   /// a channel, and for channels that are a unit's apart (Search::has_raw_lines).
   __device__ __forceinline__ RawUnits(const Arguments<Element>& a, const char* lines,
                                       const Moved* first, int channels)
-      : a_(a), lines_(lines), channels_(channels) {
+      : unit_channels_(a.tile.unit_channels),
+        channels_(channels),
+        unit_bytes_(unit_channels_ * a.raw_channel * static_cast<int>(sizeof(Moved))),
+        are_whole_(a.tile.unit_columns == 1 && channels >= a.tile.units * unit_channels_) {
     constexpr uint32_t kWordElements = kUnitBytes / sizeof(Moved);
-    const uint32_t start =
-        static_cast<uint32_t>(reinterpret_cast<uintptr_t>(first) / sizeof(Moved));
+    const auto start = static_cast<uint32_t>(reinterpret_cast<uintptr_t>(first) / sizeof(Moved));
 #pragma unroll
     for (int e = 0; e < kElements; ++e) {
       const uint32_t shift = (start + channel(e) * a.raw_shift) % kWordElements;
-      offset_[e] = static_cast<int32_t>(sizeof(Moved)) *
-                   (channel(e) * a.raw_channel + column(e) * a.dilation_w * a.raw_column +
-                    static_cast<int32_t>(shift));
+      const int element = channel(e) * a.raw_channel + column(e) * a.dilation_w * a.raw_column +
+                          static_cast<int>(shift);
+      // The compiler would rather compute all this again for each of many loads.
+      address_[e] = ptx::fresh(static_cast<int32_t>(ptx::shared_address(lines)) +
+                               element * static_cast<int>(sizeof(Moved)));
     }
   }
 
-  /// Whether all elements are there: where units have one column, and the slab all its channels.
-  __device__ __forceinline__ bool are_whole() const {
-    return a_.tile.unit_columns == 1 && channels_ >= a_.tile.units * a_.tile.unit_channels;
-  }
+  /// Whether units have all their elements where they have any.
+  __device__ __forceinline__ bool are_whole() const { return are_whole_; }
 
   template <bool kWhole>
   __device__ __forceinline__ void load(const Place& place, int unit, Moved (&x)[kElements]) const {
-    const int first_channel = unit * a_.tile.unit_channels;
     const bool inside = place.offset != kNowhere;
-    const char* from = lines_ + place.offset +
-                       first_channel * a_.raw_channel * static_cast<int32_t>(sizeof(Moved));
+    const int from = place.offset + unit * unit_bytes_;
+    const int channels = channels_ - unit * unit_channels_;
 #pragma unroll
     for (int e = 0; e < kElements; ++e) {
-      const bool here = kWhole ? inside
-                               : inside && (place.column >> column(e) & 1) != 0 &&
-                                     first_channel + channel(e) < channels_;
-      x[e] = ptx::load_shared_if(here, reinterpret_cast<const Moved*>(from + offset_[e]));
+      const bool here = kWhole || ((place.column >> column(e) & 1) != 0 && channel(e) < channels);
+      x[e] = ptx::load_shared_if<Moved>(inside && here, address_[e] + from);
     }
   }
 
  private:
-  __device__ __forceinline__ int channel(int e) const { return e & (a_.tile.unit_channels - 1); }
-  __device__ __forceinline__ int column(int e) const {
-    return e >> __popc(a_.tile.unit_channels - 1);
-  }
+  __device__ __forceinline__ int channel(int e) const { return e & (unit_channels_ - 1); }
+  __device__ __forceinline__ int column(int e) const { return e >> __popc(unit_channels_ - 1); }
 
-  const Arguments<Element>& a_;
-  const char* lines_;
-  int channels_;
-  int32_t offset_[kElements];
+  int unit_channels_, channels_;
+  int unit_bytes_;  // from a unit to the next
+  bool are_whole_;
+  int32_t address_[kElements];  // of the first unit's elements at offset 0, in shared memory
 };
 
 }  // namespace im2win::cuda::fused

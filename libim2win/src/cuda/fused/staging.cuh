@@ -34,7 +34,6 @@ class WindowStaging {
         for (int chunk = 0; chunk < a_.tile.chunks; ++chunk) stage(tile, row_group, chunk);
       }
     }
-    hand_over();
   }
 
  private:
@@ -90,21 +89,19 @@ class WindowStaging {
       raw_.wait();
       from += LinePixels<Element>(a_, tile, row_group).first(0) * a_.raw_column;
     }
-    const Source source = {from, channels, RawUnits<T>(a_, raw_.lines(), from, channels)};
-    if constexpr (T::kOperands == Operands::kSplit) {
-      stage_split(source);
-    } else {
-      // A slab that must be waited for leaves time to see the copies before it arrive. Lanes may
-      // have looked at different times, but hand over together.
-      if (__any_sync(~0u, !barriers().slabs.is_empty(cursor_))) hand_over();
+    if (a_.copies) {
       barriers().slabs.wait_empty(cursor_);
-      if (a_.copies) {
-        copy(from, channels);
-        ++copying_;
+      copy(from, channels);
+      barriers().slabs.arrive_full_after_copies(cursor_.stage);
+    } else {
+      const Source source = {from, channels, RawUnits<T>(a_, raw_.lines(), from, channels)};
+      if constexpr (T::kOperands == Operands::kSplit) {
+        stage_split(source);
       } else {
+        barriers().slabs.wait_empty(cursor_);
         gather(source);
-        release(cursor_.stage);
       }
+      release(cursor_.stage);
     }
     if (raw()) raw_.advance();
     cursor_.advance(a_.tile.slab_stages);
@@ -132,17 +129,6 @@ class WindowStaging {
         __pipeline_memcpy_async(to + position * kUnitBytes, inside ? source + offset[i] : source,
                                 kUnitBytes, inside ? 0 : kUnitBytes);
       }
-    }
-    __pipeline_commit();
-  }
-
-  /// Hands over the slabs whose copies are under way.
-  __device__ __forceinline__ void hand_over() {
-    if (copying_ == 0) return;
-    __pipeline_wait_prior(0);
-    for (; copying_ > 0; --copying_) {
-      const int back = cursor_.stage - copying_;
-      release(back < 0 ? back + a_.tile.slab_stages : back);
     }
   }
 
@@ -257,7 +243,7 @@ class WindowStaging {
 #pragma unroll
       for (const auto& unit : x)
 #pragma unroll
-        for (const float element : unit) magnitudes.add(element);
+        for (int e = 0; e < kUnitElements; e += 2) magnitudes.add(unit[e], unit[e + 1]);
     }
     const Scale scale = Scale::of(merge(magnitudes));
 
@@ -273,7 +259,6 @@ class WindowStaging {
         *reinterpret_cast<uint4*>(high + a_.shared.part + offset) = parts[1];
       });
     }
-    release(cursor_.stage);
   }
 
   /// Over all staging threads. Two sets of results, so that one barrier is enough.
@@ -303,7 +288,6 @@ class WindowStaging {
   RawStaging<T> raw_;
   Cursor cursor_;
   int thread_;
-  int copying_ = 0;  // slabs before the cursor that are being copied
   int turn_ = 0;
 };
 

@@ -4,6 +4,8 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
+#include <cuda/ptx>
+
 #include <cstdint>
 
 #include "emulator.hpp"
@@ -69,12 +71,16 @@ inline void mma_tf32(float* d, const uint32_t (&a)[4], uint32_t b0, uint32_t b1)
   multiply<8>(d, a, b0, b1, tf32_at);
 }
 
+inline void arrive_after_copies(uint64_t* barrier) { ::cuda::ptx::mbarrier_arrive(barrier); }
+
 inline void named_barrier(int id, int threads) { emulator::barrier(id, threads); }
 inline void named_barrier_arrive(int id, int threads) { emulator::barrier_arrive(id, threads); }
 
 template <class T>
-T load_shared_if(bool condition, const T* p) {
-  return condition ? *p : T{};
+T load_shared_if(bool condition, uint32_t address) {
+  T x{};
+  if (condition) std::memcpy(&x, dynamic_shared_memory + address, sizeof x);
+  return x;
 }
 
 template <class T>
