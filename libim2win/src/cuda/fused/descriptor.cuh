@@ -12,25 +12,32 @@
 
 namespace im2win::cuda::fused {
 
-/// `leading` and `stride` in units.
-__device__ __forceinline__ uint64_t descriptor(uint32_t address, uint32_t leading,
-                                               uint32_t stride) {
-  return uint64_t{stride} << 32 | (leading << 16 | address / kUnitBytes);
-}
+class Descriptor {
+ public:
+  /// `leading` and `stride` in units.
+  __device__ __forceinline__ Descriptor(uint32_t address, uint32_t leading, uint32_t stride)
+      : low_(leading << 16 | address / kUnitBytes), high_(stride) {}
 
-__device__ __forceinline__ uint32_t descriptor_field(uint64_t descriptor, int bit) {
-  return static_cast<uint32_t>(descriptor >> bit & 0x3fff) * kUnitBytes;
-}
+  /// Further on by a step's offset (see Step), or by units.
+  __device__ __forceinline__ Descriptor operator+(uint32_t step) const {
+    Descriptor sum = *this;
+    sum.low_ += step;
+    return sum;
+  }
 
-/// The bytes between neighbouring core matrices along the rows.
-__device__ __forceinline__ uint32_t stride(uint64_t descriptor) {
-  return descriptor_field(descriptor, 32);
-}
+  __device__ __forceinline__ uint64_t bits() const { return uint64_t{high_} << 32 | low_; }
 
-/// Of 16 bytes of a row.
-__device__ __forceinline__ uint32_t row_address(uint64_t descriptor, int row, int unit) {
-  return descriptor_field(descriptor, 0) + row / 8 * stride(descriptor) + row % 8 * kUnitBytes +
-         unit * descriptor_field(descriptor, 16);
-}
+  /// The bytes between neighbouring core matrices along the rows.
+  __device__ __forceinline__ uint32_t stride() const { return high_ * kUnitBytes; }
+
+  /// Of 16 bytes of a row.
+  __device__ __forceinline__ uint32_t row_address(int row, int unit) const {
+    return (low_ & 0x3fff) * kUnitBytes + row / 8 * stride() + row % 8 * kUnitBytes +
+           unit * (low_ >> 16 & 0x3fff) * kUnitBytes;
+  }
+
+ private:
+  uint32_t low_, high_;  // what is added stays in the low half
+};
 
 }  // namespace im2win::cuda::fused

@@ -15,8 +15,8 @@ namespace im2win::cuda::fused {
 /// number modulo 4, times 16, on.
 template <Operands kOperands, int kColumns>
 struct Mma {
-  __device__ __forceinline__ static void multiply(float (&d)[kColumns / 2], uint64_t a, uint64_t b,
-                                                  bool accumulate) {
+  __device__ __forceinline__ static void multiply(float (&d)[kColumns / 2], const Descriptor& a,
+                                                  const Descriptor& b, bool accumulate) {
     static_assert(kColumns % 16 == 0);
     const int thread = ptx::thread_in_block();
     const int lane = thread % 32, filter = thread % 128 / 32 * 16;
@@ -27,9 +27,9 @@ struct Mma {
     // Matrices, of eight lanes' rows each: filters 0 to 7 and 8 to 15, first of unit 0, then of 1;
     // columns 0 to 7 of units 0 and 1, then columns 8 to 15.
     uint32_t filters[4];
-    ptx::load_matrices(row_address(a, filter + lane % 16, lane / 16), filters);
-    const uint32_t column = row_address(b, lane % 8 + lane / 16 * 8, lane / 8 % 2);
-    const uint32_t step = 2 * stride(b);
+    ptx::load_matrices(a.row_address(filter + lane % 16, lane / 16), filters);
+    const uint32_t column = b.row_address(lane % 8 + lane / 16 * 8, lane / 8 % 2);
+    const uint32_t step = 2 * b.stride();
 #pragma unroll
     for (int i = 0; i < kColumns / 16; ++i) {
       uint32_t windows[4];

@@ -28,14 +28,14 @@ class Multiplier {
  public:
   __device__ __forceinline__ Multiplier(const Arguments<typename T::Element>& a, Block<T> block,
                                         int warpgroup)
-      : a_(a), block_(block), is_first_(warpgroup == 0) {
-    const uint32_t filters = ptx::shared_address(block.filter_stage(0));
-    const uint32_t slabs = ptx::shared_address(block.slab(0));
-    const int filter = T::kShape.filters == 128 ? warpgroup * 64 : 0;
-    filters_ = descriptor(filters, T::kShape.filters, 8) + filter;
-    windows_ = descriptor(slabs, 0, a.tile.group_stride) + warpgroup * a.tile.warpgroup_step;
-    own_filter_ = filter + threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4;
-  }
+      : a_(a),
+        block_(block),
+        filters_(Descriptor(ptx::shared_address(block.filter_stage(0)), T::kShape.filters, 8) +
+                 first_filter(warpgroup)),
+        windows_(Descriptor(ptx::shared_address(block.slab(0)), 0, a.tile.group_stride) +
+                 warpgroup * a.tile.warpgroup_step),
+        own_filter_(first_filter(warpgroup) + threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4),
+        is_first_(warpgroup == 0) {}
 
   __device__ __forceinline__ void multiply(const TilePosition& tile, Sums<T::kSums>& sums) {
     if constexpr (T::kOperands == Operands::kSplit) {
@@ -60,14 +60,18 @@ class Multiplier {
                                      Mma<T::kOperands, T::kShape.columns>>;
   using Order = std::conditional_t<kWgmma, WgmmaOrder, MmaOrder>;
 
+  __device__ __forceinline__ static int first_filter(int warpgroup) {
+    return T::kShape.filters == 128 ? warpgroup * 64 : 0;
+  }
+
   /// A warp's lane 0 tells for all of them.
   __device__ __forceinline__ static bool is_teller() { return threadIdx.x % 32 == 0; }
 
-  __device__ __forceinline__ uint64_t filter_stage() const {
+  __device__ __forceinline__ Descriptor filter_stage() const {
     return filters_ +
            static_cast<uint32_t>(filter_.stage * block_.layout.filter_stage / kUnitBytes);
   }
-  __device__ __forceinline__ uint64_t slab_stage() const {
+  __device__ __forceinline__ Descriptor slab_stage() const {
     return windows_ + static_cast<uint32_t>(slab_.stage * block_.layout.slab / kUnitBytes);
   }
   /// Called before each batch.
@@ -78,8 +82,15 @@ class Multiplier {
   __device__ __forceinline__ void release_filters(int stage) {
     if (!a_.tile.resident && is_teller()) barriers().filters.arrive_empty(stage);
   }
-  __device__ __forceinline__ uint32_t step(const Steps& steps, int i) const {
-    return reinterpret_cast<const uint32_t&>(steps.step[i]);
+  /// The steps of a batch, read here and not where they are used, which would have to wait for them.
+  __device__ __forceinline__ static void read_steps(const Steps& steps, int first,
+                                                    uint32_t (&step)[kTraits.batch]) {
+#pragma unroll
+    for (int i = 0; i < kTraits.batch; ++i) {
+      const Step& at = steps.step[min(first + i, kMaxSteps - 1)];
+      step[i] = static_cast<uint32_t>(
+          ptx::fresh(static_cast<int32_t>(reinterpret_cast<const uint32_t&>(at))));
+    }
   }
 
   /// One sum an output all the way. A batch is under way while the next is issued; what a batch has
@@ -92,10 +103,11 @@ class Multiplier {
         barriers().slabs.wait_full(slab_);
         // Copies are no writes of the async proxy, by which wgmma reads.
         if (kWgmma && a_.copies) ::cuda::ptx::fence_proxy_async(::cuda::ptx::space_shared);
+        read_steps(steps, 0, pending.step);
         int step = 0;
-        for (; step + kTraits.batch <= steps.count; step += kTraits.batch)
-          issue<kTraits.batch>(steps, step, sums.sum, pending);
-        for (; step < steps.count; ++step) issue<1>(steps, step, sums.sum, pending);
+        for (; step + kTraits.batch <= steps.count;)
+          issue<kTraits.batch>(steps, step += kTraits.batch, sums.sum, pending);
+        for (; step < steps.count;) issue<1>(steps, ++step, sums.sum, pending);
         pending.slab = slab_.stage;
         slab_.advance(a_.tile.slab_stages);
       }
@@ -105,10 +117,10 @@ class Multiplier {
     sums.doubt[0] = sums.doubt[1] = 0;
   }
 
-  /// What the products under way read; -1: nothing.
   struct Pending {
-    int filters = -1, slab = -1;
-    bool accumulate = false;  // whether the sums hold anything
+    int filters = -1, slab = -1;   // what the products under way read; -1: nothing
+    bool accumulate = false;       // whether the sums hold anything
+    uint32_t step[kTraits.batch];  // of the next batch
   };
 
   __device__ __forceinline__ void hand_back(Pending& pending) {
@@ -117,17 +129,19 @@ class Multiplier {
     pending.filters = pending.slab = -1;
   }
 
+  /// The batch after it begins at step `next`.
   template <int kCount>
-  __device__ __forceinline__ void issue(const Steps& steps, int first, float (&sums)[T::kSums],
+  __device__ __forceinline__ void issue(const Steps& steps, int next, float (&sums)[T::kSums],
                                         Pending& pending) {
     wait_filters();
-    const uint64_t filters = filter_stage(), windows = slab_stage();
+    const Descriptor filters = filter_stage(), windows = slab_stage();
     Order::begin();
 #pragma unroll
     for (int i = 0; i < kCount; ++i)
-      Product::multiply(sums, filters + i * kStep, windows + step(steps, first + i),
+      Product::multiply(sums, filters + i * kStep, windows + pending.step[i],
                         i > 0 || pending.accumulate);
     Order::commit();
+    read_steps(steps, next, pending.step);
     Order::template wait<1>();
     hand_back(pending);
     pending.filters = filter_.stage;
@@ -137,7 +151,7 @@ class Multiplier {
 
   /// A batch of steps whose operands are there.
   struct Batch {
-    uint64_t filters, windows;  // descriptors
+    Descriptor filters, windows;
     uint32_t step[kTraits.batch];
     bool whole;  // or of one step
   };
@@ -203,9 +217,7 @@ class Multiplier {
   __device__ __forceinline__ Batch next_batch(Walk& walk) {
     Batch batch = {filter_stage(), slab_stage()};
     batch.whole = walk.step + kTraits.batch <= walk.steps->count;
-#pragma unroll
-    for (int i = 0; i < kTraits.batch; ++i)
-      if (i == 0 || batch.whole) batch.step[i] = step(*walk.steps, walk.step + i);
+    read_steps(*walk.steps, walk.step, batch.step);
     walk.step += batch.whole ? kTraits.batch : 1;
     wait_filters();
     return batch;
@@ -222,7 +234,7 @@ class Multiplier {
     Order::begin();
 #pragma unroll
     for (int i = 0; i < kCount; ++i) {
-      const uint64_t f = batch.filters + i * kStep, w = batch.windows + batch.step[i];
+      const Descriptor f = batch.filters + i * kStep, w = batch.windows + batch.step[i];
       Product::multiply(part, f, w + low, i > 0);
       Product::multiply(part, f + kPart, w, true);
     }
@@ -255,8 +267,8 @@ class Multiplier {
 
   const Arguments<typename T::Element>& a_;
   Block<T> block_;
-  uint64_t filters_, windows_;  // descriptors of the first stages
-  int own_filter_;              // in the block's tile, the first of two
+  Descriptor filters_, windows_;  // of the first stages
+  int own_filter_;                // in the block's tile, the first of two
   Cursor slab_, filter_;
   bool first_tile_ = true;
   bool is_first_;    // of the warpgroups

@@ -24,12 +24,12 @@ struct Patch {
 static_assert(sizeof(Patch) % 16 == 0);
 constexpr int64_t kPatchBytes = 8 * sizeof(Patch);
 
-/// A position of a slab in the input: where it is not in the image, `offset` is kNowhere.
+/// A position of a slab in the input. `offset` counts elements from the tile's first image, or bytes
+/// from the first raw line; where the position is not in the image, it is kNowhere. `column` is the
+/// input's, which may be outside where units have columns; of raw lines it has a bit for each of a
+/// unit's columns instead, set where that is inside.
 struct Place {
-  int32_t
-      offset;  // in elements, from the tile's first image; of raw lines in bytes, from the first
-  int32_t column;  // of the input; the offset's, which may be outside where units have columns. Of
-                   // raw lines a bit for each of a unit's columns instead, set where it is inside.
+  int32_t offset, column;
 };
 constexpr int32_t kNowhere = INT32_MIN;
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "cuda/fused/descriptor.cuh"
 #include "cuda/fused/tile.hpp"
 
 namespace im2win::cuda::fused {
@@ -38,14 +39,14 @@ struct Wgmma;
                      ...)                                                                          \
   template <>                                                                                      \
   struct Wgmma<operands, columns> {                                                                \
-    __device__ __forceinline__ static void multiply(float (&d)[columns / 2], uint64_t a,           \
-                                                    uint64_t b, bool accumulate) {                 \
+    __device__ __forceinline__ static void multiply(float (&d)[columns / 2], const Descriptor& a,  \
+                                                    const Descriptor& b, bool accumulate) {        \
       asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, " accumulate_name                             \
                    ", 0;\n"                                                                        \
                    "wgmma.mma_async.sync.aligned." instruction " {" names "}, " a_name ", " b_name \
                    ", p, " tail ";\n}\n"                                                           \
                    : __VA_ARGS__                                                                   \
-                   : "l"(a), "l"(b), "r"(static_cast<int>(accumulate)));                           \
+                   : "l"(a.bits()), "l"(b.bits()), "r"(static_cast<int>(accumulate)));             \
     }                                                                                              \
   };
 

@@ -158,6 +158,7 @@ class Writer {
     float* const to = patch_.sums + lane_ / 4 * kPatchPitch + lane_ % 4 * 2;
 #pragma unroll
     for (int first = 0; first < T::kShape.columns; first += kPatchColumns) {
+      const int place = columns_[first + lane_].output;
       __syncwarp();
       for_eights(sums, first, [&](const float* sum, int column) {
 #pragma unroll
@@ -166,7 +167,6 @@ class Writer {
               make_float2(finished(sum[2 * i], bias[i]), finished(sum[2 * i + 1], bias[i]));
       });
       __syncwarp();
-      const int place = columns_[first + lane_].output;
       if (place == kNowhere) continue;
       Element* output = output_ + place;
 #pragma unroll
@@ -180,20 +180,26 @@ class Writer {
   /// eight columns, which are written at a time, then meet all banks.
   __device__ __forceinline__ void write_words(const Sums<T::kSums>& sums, const float (&bias)[2]) {
     constexpr int kWords = kPatchFilters / kWordFilters;  // of a column
+    // As many 16-bit columns as fit a patch: fewer times to wait for one another.
+    constexpr int kTogether = kHalves ? 2 * kPatchColumns : kPatchColumns;
+    constexpr int kEach = kTogether * kWords / 32;  // words of a lane
 #pragma unroll
-    for (int first = 0; first < T::kShape.columns; first += kPatchColumns) {
-      __syncwarp();
-      for_eights(sums, first, [&](const float* sum, int column) { put(sum, column, bias); });
-      __syncwarp();
-      constexpr int kEach = kPatchColumns * kWords / 32;  // words of a lane
+    for (int first = 0; first < T::kShape.columns; first += kTogether) {
       int place[kEach];
-      uint4 value[kEach];
 #pragma unroll
       for (int j = 0; j < kEach; ++j) {
-        const int column = (lane_ + 32 * j) / kWords;
-        place[j] = columns_[first + column].output;
-        value[j] = *word(column, lane_ % kWords);
+        const int column = first + (lane_ + 32 * j) / kWords;
+        place[j] = column < kTableColumns ? columns_[column].output : kNowhere;
       }
+      __syncwarp();
+#pragma unroll
+      for (int chunk = 0; chunk < kTogether; chunk += kPatchColumns)
+        for_eights(sums, first + chunk,
+                   [&](const float* sum, int column) { put(sum, chunk + column, bias); });
+      __syncwarp();
+      uint4 value[kEach];
+#pragma unroll
+      for (int j = 0; j < kEach; ++j) value[j] = *word((lane_ + 32 * j) / kWords, lane_ % kWords);
 #pragma unroll
       for (int j = 0; j < kEach; ++j)
         if (place[j] != kNowhere)

@@ -12,7 +12,8 @@ namespace im2win::cuda::fused {
 
 template <Operands kOperands, int kColumns>
 struct Wgmma {
-  static void multiply(float (&d)[kColumns / 2], uint64_t a, uint64_t b, bool accumulate) {
+  static void multiply(float (&d)[kColumns / 2], const Descriptor& a, const Descriptor& b,
+                       bool accumulate) {
     const unsigned thread = threadIdx.x % 128, lane = thread % 32;
     const unsigned filter = thread / 32 * 16 + lane / 4;
     float filters[2][kSteps];
@@ -33,10 +34,10 @@ struct Wgmma {
   static constexpr unsigned kUnitElements = traits(kOperands).unit_elements;
   static constexpr unsigned kSteps = 2 * kUnitElements;
 
-  static float operand(uint64_t descriptor, unsigned row, unsigned k) {
+  static float operand(const Descriptor& descriptor, unsigned row, unsigned k) {
     return element(
         dynamic_shared_memory +
-        row_address(descriptor, static_cast<int>(row), static_cast<int>(k / kUnitElements)) +
+        descriptor.row_address(static_cast<int>(row), static_cast<int>(k / kUnitElements)) +
         k % kUnitElements * kUnitBytes / kUnitElements);
   }
 
