@@ -119,7 +119,7 @@ class TileRun {
 
   void stage(int group, int chunk) {
     // Products that read past the slab find anything there: it must not reach an output.
-    const size_t overrun = kPatchBytes / kUnitBytes;
+    const auto overrun = static_cast<size_t>(tile_.overrun);
     slab_.assign((static_cast<size_t>(tile_.units * tile_.positions_pitch) + overrun) *
                      static_cast<size_t>(elements()),
                  1 << 20);
@@ -144,8 +144,8 @@ class TileRun {
   }
 
   int64_t& at(int offset, int e) {
-    return slab_[static_cast<size_t>(offset) * static_cast<size_t>(elements()) +
-                 static_cast<size_t>(e)];
+    return slab_.at(static_cast<size_t>(offset) * static_cast<size_t>(elements()) +
+                    static_cast<size_t>(e));
   }
 
   int64_t multiply(int group, int chunk, int column) {

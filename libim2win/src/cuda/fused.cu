@@ -9,6 +9,7 @@
 #include "cuda/error.hpp"
 #include "cuda/fused/kernels.hpp"
 #include "cuda/output_order.cuh"
+#include "status.hpp"
 
 namespace im2win::cuda {
 namespace fused {
@@ -184,7 +185,7 @@ class Fused final : public Convolution {
     a.outputs.bind(buffers);
     if (reinterpret_cast<uintptr_t>(buffers.input) % kUnitBytes != 0) a.vectors = a.copies = false;
     if (reinterpret_cast<uintptr_t>(buffers.output) % kUnitBytes != 0) a.words = false;
-    launch_shared("fused_kernel", kernel_.run, blocks_, kThreads,
+    launch_shared("fused_kernel", kernel_.run, blocks_, kernel_.shape.threads(),
                   static_cast<size_t>(a.shared.total), stream, a);
   }
 
@@ -270,7 +271,12 @@ std::string refuse_fused(const Problem& problem) {
 
 template <fused::Instructions kInstructions>
 std::string fused_refuses_device(int32_t device) {
-  const int capability = compute_capability(device);
+  int capability = 0;
+  try {
+    capability = compute_capability(device);
+  } catch (const Error&) {
+    return "";  // no such device, which is told where one is needed
+  }
   if constexpr (kInstructions == fused::Instructions::kWgmma) {
     if (capability != 90) return text("needs compute capability 9.0, not ", capability / 10.0);
   } else {

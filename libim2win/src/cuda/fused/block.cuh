@@ -1,6 +1,7 @@
 // What the warps of a block share, and the kernel's parameters.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "cuda/fused/operands.cuh"
@@ -17,7 +18,7 @@ enum : int {
   kColumnsBarrier = 3,  // and 4: a multiplying warpgroup
 };
 
-constexpr int kMultiplyingWarps = 8;
+constexpr int kMultiplyingWarps = kMultiplyingThreads / 32;
 
 template <class Element_, Operands kOperands_, Instructions kInstructions_, int kFilters,
           int kColumns>
@@ -27,10 +28,15 @@ struct Kernel {
   static constexpr Instructions kInstructions = kInstructions_;
   static constexpr KernelShape kShape = {kFilters, kColumns};
   static constexpr int kSums = kColumns / 2;  // of a thread
-  // Of a thread, after the warpgroups have dealt them anew: 128 * (staging + 2 * multiplying) is
-  // what the block has from launch, 384 * 168.
-  static constexpr int kStagingRegisters = 104;
-  static constexpr int kMultiplyingRegisters = 200;
+  static constexpr int kStagingThreads = kShape.staging_threads();
+  static constexpr int kFirstMultiplier = kShape.first_multiplier();
+  // Of a thread, once the warpgroups have dealt anew what the block has from launch, which is 168 or 128
+  // of each thread: sums, and what the compiler was seen to need beside them.
+  static constexpr int kMultiplyingRegisters = std::clamp(
+      kOperands == Operands::kSplit ? (2 * kSums + 56) / 8 * 8 : (kSums + 80) / 8 * 8, 136, 200);
+  static constexpr int kStagingRegisters = kFirstMultiplier == 128
+                                               ? 3 * 168 - 2 * kMultiplyingRegisters
+                                               : 2 * 128 - kMultiplyingRegisters;
 };
 
 /// How a slab of split operands was scaled.
@@ -45,7 +51,7 @@ struct Barriers {
   Ring<kMaxFilterStages> filters;
   uint64_t raw_full[kMaxRawStages];
   SlabScale scales[kMaxSlabStages];
-  Magnitudes magnitudes[2][kStagingThreads / 32];
+  Magnitudes magnitudes[2][kMaxStagingThreads / 32];
 };
 static_assert(sizeof(Barriers) <= kBarrierBytes);
 

@@ -76,7 +76,8 @@ class Multiplier {
   }
   /// Called before each batch.
   __device__ __forceinline__ void wait_filters() {
-    if (is_first_ && batches_++ == a_.tile.lead) ptx::named_barrier_arrive(kStartBarrier, 2 * 128);
+    if (is_first_ && batches_++ == a_.tile.lead)
+      ptx::named_barrier_arrive(kStartBarrier, kMultiplyingThreads);
     if (!a_.tile.resident || first_tile_) barriers().filters.wait_full(filter_);
   }
   __device__ __forceinline__ void release_filters(int stage) {

@@ -91,7 +91,7 @@ class RawStaging {
     const int first_channel = ahead_.chunk * a_.tile.units * a_.tile.unit_channels;
     const Moved* input = origin(ahead_.tile, first_channel);
     uint32_t bytes = 0;
-    for (int line = thread; line < a_.raw_lines; line += kStagingThreads) {
+    for (int line = thread; line < a_.raw_lines; line += T::kStagingThreads) {
       const auto [channel_image, row] = a_.raw_rows.divide(line);
       const auto [channel, image] = a_.tile_images.divide(channel_image);
       const int first = pixels.first(row), last = pixels.last(row);

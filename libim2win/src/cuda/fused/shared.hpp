@@ -48,11 +48,13 @@ constexpr int table_columns(int columns) {
 constexpr int kBarrierBytes = 512;
 
 /// Bytes from the start of dynamic shared memory: barriers, filters, slabs, patches, places, raw lines.
-/// The columns of a product that are no outputs read past a slab's end, but never past the patches'.
+/// The columns of a product that are no outputs read past a slab's end, and positions that pad a unit:
+/// there are zeros, lest they make NaN of what happens to be there, which is looked into.
 struct SharedLayout {
   int32_t filter_stage, slab;  // of one
   int32_t part;                // from an element's high to its low operands, of a slab
-  int32_t filters, slabs, patches, columns, places;  // columns: two tables of each warpgroup
+  int32_t filters, slabs, overrun, patches, columns,
+      places;  // columns: two tables of each warpgroup
   int32_t raw, raw_stage;
   int32_t total;
 };
@@ -69,7 +71,8 @@ inline SharedLayout shared_layout(const Tile& tile, const KernelShape& shape, Op
   layout.slab = t.parts * layout.part;
   layout.filters = kBarrierBytes;
   layout.slabs = layout.filters + tile.filter_stages * layout.filter_stage;
-  layout.patches = layout.slabs + tile.slab_stages * layout.slab;
+  layout.overrun = layout.slabs + tile.slab_stages * layout.slab;
+  layout.patches = layout.overrun + tile.overrun * kUnitBytes;
   layout.columns = layout.patches + static_cast<int32_t>(kPatchBytes);
   layout.places =
       layout.columns + 4 * table_columns(shape.columns) * static_cast<int32_t>(sizeof(ColumnPlace));

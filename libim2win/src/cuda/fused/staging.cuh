@@ -55,7 +55,7 @@ class WindowStaging {
   __device__ __forceinline__ void place(const TilePosition& tile, int row_group) {
     const LinePixels<Element> pixels(a_, tile, row_group);
     sync();  // none reads the places of the group before any more
-    for (int position = thread_; position < a_.tile.positions; position += kStagingThreads) {
+    for (int position = thread_; position < a_.tile.positions; position += T::kStagingThreads) {
       const auto [plane, in_plane] = a_.plane_positions.divide(position);
       const auto [line, column] = a_.pitch.divide(tile.begin + in_plane);
       const auto [row, image] = a_.tile_images.divide(line);
@@ -111,7 +111,7 @@ class WindowStaging {
   /// thread has the same unit all the time, as the number of units divides that of the threads.
   __device__ __forceinline__ void copy(const Moved* from, int channels) {
     constexpr int kTogether = 8;
-    const int shift = __ffs(a_.tile.units) - 1, apart = kStagingThreads >> shift;
+    const int shift = __ffs(a_.tile.units) - 1, apart = T::kStagingThreads >> shift;
     const int unit = thread_ & (a_.tile.units - 1);
     const bool exists = unit * kUnitElements < channels;
     const Moved* source = from + unit * kUnitElements;
@@ -145,8 +145,8 @@ class WindowStaging {
   }
 
   /// A slab's units, in the order unit, position, go in rounds of some for each thread.
-  static constexpr int kTogether = 4;
-  static constexpr int kRound = kTogether * kStagingThreads;
+  static constexpr int kTogether = T::kStagingRegisters < 80 ? 1 : T::kStagingThreads > 96 ? 2 : 4;
+  static constexpr int kRound = kTogether * T::kStagingThreads;
 
   __device__ __forceinline__ int slab_units() const { return a_.tile.units * a_.tile.positions; }
 
@@ -155,7 +155,7 @@ class WindowStaging {
     const auto for_each = [&](const auto& load) {
 #pragma unroll
       for (int i = 0; i < kTogether; ++i) {
-        const auto [unit, position] = a_.positions.divide(first + i * kStagingThreads);
+        const auto [unit, position] = a_.positions.divide(first + i * T::kStagingThreads);
         Place place = {kNowhere, 0};
         if (unit < a_.tile.units) place = block_.places()[position];
         load(place, unit, x[i]);
@@ -182,7 +182,7 @@ class WindowStaging {
                                             const Use& use) {
 #pragma unroll
     for (int i = 0; i < kTogether; ++i) {
-      const auto [unit, position] = a_.positions.divide(first + i * kStagingThreads);
+      const auto [unit, position] = a_.positions.divide(first + i * T::kStagingThreads);
       if (unit < a_.tile.units) use((unit * a_.tile.positions_pitch + position) * kUnitBytes, x[i]);
     }
   }
@@ -264,7 +264,7 @@ class WindowStaging {
   /// Over all staging threads. Two sets of results, so that one barrier is enough.
   __device__ __forceinline__ Magnitudes merge(Magnitudes magnitudes) {
     magnitudes.merge_warp();
-    Magnitudes(&of_warps)[kStagingThreads / 32] = barriers().magnitudes[turn_];
+    Magnitudes(&of_warps)[T::kStagingThreads / 32] = barriers().magnitudes[turn_];
     turn_ ^= 1;
     if (thread_ % 32 == 0) of_warps[thread_ / 32] = magnitudes;
     sync();
@@ -281,7 +281,9 @@ class WindowStaging {
     if (thread_ % 32 == 0) barriers().slabs.arrive_full(stage);
   }
 
-  __device__ __forceinline__ void sync() { ptx::named_barrier(kStagingBarrier, kStagingThreads); }
+  __device__ __forceinline__ void sync() {
+    ptx::named_barrier(kStagingBarrier, T::kStagingThreads);
+  }
 
   const Arguments<Element>& a_;
   Block<T> block_;

@@ -38,8 +38,7 @@ class Search {
     kernel_ = index;
     shape_ = shape;
     const int64_t channel_units = ceil_div(problem_.c_per_group(), int64_t{unit_channels_});
-    const int most = operands_ == Operands::kSplit ? 2 : 8;
-    for (int units = 1; units <= most; units *= 2) {
+    for (int units = 1; units <= 8; units *= 2) {
       if (units > 1 && units / 2 >= channel_units) break;
       for (const bool rows_apart : {false, true}) {
         for (const bool columns_apart : {false, true}) {
@@ -129,6 +128,7 @@ class Search {
     tile_.plane_positions = static_cast<int>(plane_positions);
     tile_.positions = tile_.planes * tile_.plane_positions;
     tile_.positions_pitch = tile_.positions | 1;
+    tile_.overrun = overrun(rows, columns);
     tile_.raw = {};
     try_stages(rows, columns);
     if (!chip_.bulk_copies || copies_ || !has_raw_lines()) return;
@@ -155,6 +155,14 @@ class Search {
 
   bool rows_are_aligned() const {
     return problem_.stride_h * problem_.w * raw_column_ * moved_bytes(operands_) % kUnitBytes == 0;
+  }
+
+  /// Of the last column, shifted by the tap that shifts most.
+  int overrun(const TapRows& rows, const TapColumns& columns) const {
+    const int column = tile_.warpgroup_step + (shape_.columns / 8 - 1) * tile_.group_stride + 7;
+    const int tap = (tile_.planes - 1) * tile_.plane_positions +
+                    rows.extra() * tile_.images * tile_.pitch + columns.extra;
+    return std::max(column + tap + 1 - tile_.positions, 0);
   }
 
   /// Rows of an image that a tile's positions meet.
@@ -228,9 +236,6 @@ class Search {
 
   /// As many stages as shared memory holds, up to what hides latency.
   bool fit_stages() {
-    const int last_group = shape_.columns / 8 - 1;
-    const int64_t reach = tile_.warpgroup_step + int64_t{last_group} * tile_.group_stride;
-    if (reach * kUnitBytes > kPatchBytes) return false;  // see SharedLayout
     const bool one_filter_tile = problem_.groups == 1 && problem_.k <= shape_.filters;
     for (tile_.slab_stages = 3; tile_.slab_stages >= 2; --tile_.slab_stages) {
       tile_.resident = one_filter_tile && batches() <= kMaxFilterStages;
@@ -260,31 +265,41 @@ class Search {
            shared_layout(tile_, shape_, operands_).total <= chip_.shared_bytes;
   }
 
-  /// Cycles of the multiprocessor that has most to do, from what an H200 measured.
+  /// Cycles of the multiprocessor that has most to do. The constants fit the times of a thousand tiles of
+  /// the paper's layers on an H200.
   double cost() const {
-    const double products = operands_ == Operands::kSplit ? 3 : 1;
+    const bool split = operands_ == Operands::kSplit;
     const double steps = static_cast<double>(tile_.total_steps());
-    const double hand_overs = (products > 1 ? 150.0 : 40.0) * static_cast<double>(batches());
-    const double multiply = steps * shape_.columns * products + hand_overs + 100.0 * tile_.slabs();
-
+    const double slabs = tile_.slabs();
+    const double products = steps * shape_.columns * (split ? 3 : 1);  // of both warpgroups
+    const double write = (split ? 54.0 : 25.0) * shape_.columns + 300.0 * row_pieces();
+    const double warpgroup = products / 2 + (split ? 760.0 : 450.0) * double(batches()) +
+                             (split ? 2200.0 : 30.0) * slabs + write;
+    const double staging = slabs * slab_cycles();
     const double filter_bytes = steps * 2 * traits_.parts * shape_.filters * kUnitBytes;
-    const double filters = tile_.resident ? 0 : filter_bytes / 28;
-
-    const double elements = double(tile_.positions) * tile_.units * traits_.unit_elements;
-    const double slab = copies_                         ? 300 + 0.04 * elements
-                        : tile_.raw.stages > 0          ? raw_cycles(elements)
-                        : operands_ == Operands::kSplit ? 1000 + 0.4 * elements
-                                                        : 900 + 0.25 * elements;
-    const double finish = 600 + 6.0 * shape_.columns;
-    const double tile = std::max({multiply, filters, slab * tile_.slabs()}) + finish;
-    return std::max(1.0, std::ceil(tiles() / chip_.multiprocessors)) * tile + slab;
+    const double filters = tile_.resident ? 0 : filter_bytes / (split ? 39 : 22);
+    // What is under way at the same time hinders each other, the more the closer they are.
+    constexpr double kNorm = 8;
+    const double tile = std::pow(std::pow(products, kNorm) + std::pow(warpgroup, kNorm) +
+                                     std::pow(staging, kNorm) + std::pow(filters, kNorm),
+                                 1 / kNorm);
+    return std::max(1.0, std::ceil(tiles() / chip_.multiprocessors)) * tile + slab_cycles();
   }
 
-  double raw_cycles(double elements) const {
+  /// Where pixels of a filter are neighbours in the output: the pieces of rows that warps write.
+  double row_pieces() const {
+    if (problem_.output.stride[1] == 1) return 0;
+    return double(shape_.block_columns()) / (tile_.run > 0 ? 32 : std::min(tile_.columns, 32));
+  }
+
+  double slab_cycles() const {
+    const bool split = operands_ == Operands::kSplit;
+    const double few_threads = shape_.staging_threads() < kMaxStagingThreads ? 1.3 : 1;
+    const double units = double(tile_.positions) * tile_.units * few_threads;
+    if (copies_) return 450 + 1.5 * units;
+    if (tile_.raw.stages == 0) return split ? 1300 + 9.5 * units : 3100 + 5.6 * units;
     const double lines = double(tile_.raw.channels) * tile_.images * tile_.raw.rows;
-    const double bytes = lines * tile_.raw.pitch * moved_bytes(operands_);
-    const double convert = 500 + (operands_ == Operands::kSplit ? 0.15 : 0.1) * elements;
-    return std::max(convert, std::max(lines * 10, bytes / 30));
+    return 10 * lines + (split ? 3300 + 5.0 * units : 2500 + 2.2 * units);
   }
 
   const Problem& problem_;

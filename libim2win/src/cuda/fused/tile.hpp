@@ -72,10 +72,11 @@ constexpr int kMaxSlabStages = 4;
 constexpr int kMaxFilterStages = 16;
 constexpr int kMaxRawStages = 2;
 
-/// The threads of a block: a warpgroup that brings operands (its last warp filters, the others
-/// windows), and two that multiply.
-constexpr int kStagingThreads = 96;
-constexpr int kThreads = 384;
+/// The threads of a block: warpgroups that bring operands, whose last warp brings filters and the others
+/// windows, and two warpgroups that multiply.
+constexpr int kFilterThreads = 32;
+constexpr int kMultiplyingThreads = 256;
+constexpr int kMaxStagingThreads = 224;
 
 /// What a compiled kernel computes at a time.
 struct KernelShape {
@@ -83,6 +84,11 @@ struct KernelShape {
   int columns;  // output positions of a warpgroup
 
   constexpr int block_columns() const { return filters == 128 ? columns : 2 * columns; }
+
+  /// Those that bring windows. The sums of 240 columns leave registers for one warpgroup of staging.
+  constexpr int staging_threads() const { return columns > 200 ? 96 : kMaxStagingThreads; }
+  constexpr int first_multiplier() const { return staging_threads() + kFilterThreads; }
+  constexpr int threads() const { return first_multiplier() + kMultiplyingThreads; }
 };
 
 /// Two units of a slab, in 16 bytes: the first's offset, and how far on the second is. In this
@@ -127,6 +133,7 @@ struct Tile {
   // columns that are no outputs (8, pitch), or the tile is 8 wide (pitch, 8).
   int32_t group_stride, column_pitch;
   int32_t warpgroup_step;  // positions from the first warpgroup's columns to the second's
+  int32_t overrun;         // positions past a slab that columns which are no outputs reach
 
   int32_t unit_channels, unit_columns;  // their product is a unit's elements
   int32_t units;                        // channel units of a slab

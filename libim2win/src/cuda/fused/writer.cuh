@@ -47,7 +47,7 @@ class Writer {
   /// `turn` alternates from tile to tile.
   __device__ __forceinline__ Writer(const Arguments<Element>& a, Block<T> block, bool turn)
       : a_(a),
-        thread_(ptx::thread_in_block() - 128),
+        thread_(ptx::thread_in_block() - T::kFirstMultiplier),
         lane_(thread_ % 32),
         patch_(block.patch(thread_ / 32)),
         columns_(block.columns(warpgroup()) + (turn ? kTableColumns : 0)) {}
