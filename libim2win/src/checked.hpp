@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 
 #include "status.hpp"
 
@@ -20,6 +21,12 @@ inline int64_t checked_add(int64_t a, int64_t b, const char* what) {
   require(!__builtin_add_overflow(a, b, &sum), what, " overflows: ", a, " + ", b,
           " does not fit 64 bits");
   return sum;
+}
+
+/// Whether the product of factors, each at least 1, is above `most`. Cannot overflow.
+constexpr bool exceeds(int64_t most, std::initializer_list<int64_t> factors) {
+  for (int64_t factor : factors) most /= factor;
+  return most == 0;
 }
 
 constexpr int64_t ceil_div(int64_t a, int64_t b) { return a / b + (a % b > 0); }

@@ -33,8 +33,8 @@ Target make_target(const im2win_plan_options& options) {
   require_device_number(options.device);
   require(options.packed_filter == 0 || options.packed_filter == 1, "packed_filter is ",
           options.packed_filter, ": expected 0 or 1");
-  require(options.threads >= 0, "threads is ", options.threads,
-          ": expected at least 1, or 0 for OpenMP's default");
+  require(options.threads >= 0 && options.threads <= cpu::kMaxThreads, "threads is ",
+          options.threads, ": expected 1 to ", cpu::kMaxThreads, ", or 0 for OpenMP's default");
   return {options.device, options.threads > 0 ? options.threads : cpu::default_threads()};
 }
 
@@ -103,8 +103,8 @@ bool Plan::fit(const Algorithm& algorithm, uint64_t workspace_limit_bytes) {
 
 void Plan::choose(uint64_t workspace_limit_bytes) {
   for (const Algorithm& algorithm : backend_->algorithms) {
-    if (algorithm.is_worthwhile != nullptr && !algorithm.is_worthwhile(problem_)) continue;
     if (!algorithm.refusal_on(problem_, target_.device).empty()) continue;
+    if (algorithm.is_worthwhile != nullptr && !algorithm.is_worthwhile(problem_)) continue;
     if (fit(algorithm, workspace_limit_bytes)) return;
   }
   fail(IM2WIN_INTERNAL_ERROR, "no algorithm takes this problem");
@@ -134,8 +134,6 @@ void Plan::check(const Buffers& buffers, size_t workspace_bytes) const {
   const Argument filter = takes_packed_filter_ && packed_filter_bytes() > 0
                               ? bytes_argument("filter", buffers.filter, packed_filter_bytes())
                               : filter_argument(problem_, buffers.filter);
-  const Argument residual = {
-      "residual", {buffers.residual, problem_.residual, bytes}, bytes, problem_.has_residual};
   const Argument read[] = {
       {"input", {buffers.input, problem_.input, bytes}, bytes, true},
       filter,
@@ -143,23 +141,25 @@ void Plan::check(const Buffers& buffers, size_t workspace_bytes) const {
        {buffers.bias, vector(problem_.k, problem_.bias_stride), bias_bytes},
        bias_bytes,
        has_bias},
-      residual,
   };
+  const Argument residual = {
+      "residual", {buffers.residual, problem_.residual, bytes}, bytes, problem_.has_residual};
 
   check_argument(output, *backend_, target_.device);
   if (needed > 0) {
     check_argument(workspace, *backend_, target_.device);
     require_apart(workspace, output);
   }
-  const bool in_place = buffers.residual == buffers.output &&
-                        std::equal(std::begin(problem_.residual.stride),
-                                   std::end(problem_.residual.stride), problem_.output.stride);
-  for (const Argument& argument : read) {
+  const auto check_read = [&](const Argument& argument, bool is_in_place) {
     check_argument(argument, *backend_, target_.device);
-    if (!argument.expected) continue;
+    if (!argument.expected) return;
     if (needed > 0) require_apart(workspace, argument);
-    if (!(in_place && argument.view.data == residual.view.data)) require_apart(output, argument);
-  }
+    if (!is_in_place) require_apart(output, argument);
+  };
+  for (const Argument& argument : read) check_read(argument, false);
+  check_read(residual, buffers.residual == buffers.output &&
+                           std::equal(std::begin(problem_.residual.stride),
+                                      std::end(problem_.residual.stride), problem_.output.stride));
 }
 
 void Plan::run(const Buffers& buffers, size_t workspace_bytes, void* stream) const {

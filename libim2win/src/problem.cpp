@@ -66,6 +66,8 @@ void check_modes(const im2win_conv2d_desc& d) {
 int64_t output_size(int64_t size, int64_t before, int64_t after, int64_t window, int64_t dilation,
                     int64_t stride, const char* axis) {
   const int64_t padded = checked_add(checked_add(size, before, axis), after, axis);
+  require(padded <= kMaxExtent, axis, " overflows: it is ", padded,
+          " with padding, expected at most ", kMaxExtent);
   const int64_t reach = checked_add(checked_multiply(dilation, window - 1, axis), 1, axis);
   require(reach <= padded, "the filter's ", axis, " is ", window, ", ", reach, " with dilation ",
           dilation, ": expected at most the padded input's, ", padded);
@@ -94,7 +96,7 @@ Problem copy_fields(const im2win_conv2d_desc& d) {
   problem.dilation_w = d.dilation_w;
   problem.groups = d.groups;
   problem.bias_dtype = static_cast<im2win_dtype>(d.bias_dtype);
-  problem.bias_stride = d.bias_stride;
+  problem.bias_stride = d.k > 1 ? d.bias_stride : 0;  // as in make_tensor
   problem.has_residual = d.has_residual != 0;
   problem.alpha = d.alpha;
   problem.beta = d.has_residual != 0 ? d.beta : 0;  // so that beta = NaN cannot leak in
@@ -118,7 +120,8 @@ void lay_out_tensors(const im2win_conv2d_desc& d, Problem& problem) {
   if (problem.has_residual)
     problem.residual =
         make_tensor("residual", output, d.residual_layout, d.residual_strides, bytes);
-  checked_multiply(checked_multiply(problem.k - 1, problem.bias_stride, "bias"), 8, "bias");
+  const int64_t bias_strides[4] = {0, 0, 0, problem.bias_stride};
+  make_tensor("bias", {1, 1, 1, problem.k}, IM2WIN_STRIDED, bias_strides, bytes);
 }
 
 }  // namespace
@@ -154,6 +157,11 @@ Problem make_problem(const im2win_conv2d_desc* desc) {
       output_size(d.h, d.padding_top, d.padding_bottom, d.r, d.dilation_h, d.stride_h, "height");
   problem.q =
       output_size(d.w, d.padding_left, d.padding_right, d.s, d.dilation_w, d.stride_w, "width");
+  // What a single output or tap never takes: 1 keeps odd ones out of all arithmetic.
+  if (problem.p == 1) problem.stride_h = 1;
+  if (problem.q == 1) problem.stride_w = 1;
+  if (problem.r == 1) problem.dilation_h = 1;
+  if (problem.s == 1) problem.dilation_w = 1;
   lay_out_tensors(d, problem);
   return problem;
 }

@@ -8,8 +8,8 @@
 
 namespace im2win {
 
-/// A descriptor whose every field has been checked, with the sizes that follow from it. All counts
-/// and byte extents of its tensors fit 64 bits. Plain data.
+/// A descriptor whose every field has been checked, with the sizes that follow from it. The padded
+/// sizes, and the counts and byte extents of its tensors, are at most kMaxExtent. Plain data.
 struct Problem {
   im2win_dtype dtype;
   im2win_math math;

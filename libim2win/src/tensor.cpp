@@ -40,9 +40,15 @@ void check_extent(const Tensor& tensor, int64_t element_bytes, const char* name)
     const int64_t steps = std::max<int64_t>(tensor.size[dim] - 1, 0);
     reach = checked_add(reach, checked_multiply(steps, std::abs(tensor.stride[dim]), name), name);
   }
-  checked_multiply(elements, element_bytes, name);
-  checked_multiply(reach, element_bytes, name);
+  for (int64_t count : {elements, reach}) {
+    const int64_t bytes = checked_multiply(count, element_bytes, name);
+    require(bytes <= kMaxExtent, name, " overflows: it has ", bytes, " bytes, expected at most ",
+            kMaxExtent);
+  }
 }
+
+/// Of sums of addresses and extents, which fit 64 bits each, whatever a caller passes.
+using Wide = __int128;
 
 /// The bytes that a tensor touches in every repetition of a period, as one interval
 /// [begin, begin + length); where that is longer than the period, they are all of it.
@@ -60,9 +66,9 @@ Footprint footprint(const View& view, int64_t period) {
   return {extent.begin, extent.end - extent.begin};
 }
 
-bool disjoint_modulo(int64_t period, int64_t distance, const Footprint& a, const Footprint& b) {
-  if (a.length + b.length > period) return false;
-  int64_t start = (distance + b.begin - a.begin) % period;  // of b, seen from a's first byte
+bool disjoint_modulo(int64_t period, Wide distance, const Footprint& a, const Footprint& b) {
+  if (Wide{a.length} + b.length > period) return false;
+  Wide start = (distance + b.begin - a.begin) % period;  // of b, seen from a's first byte
   if (start < 0) start += period;
   return start >= a.length && start + b.length <= period;
 }
@@ -120,7 +126,8 @@ bool is_injective(const Tensor& tensor) {
 bool may_overlap(const View& a, const View& b) {
   const ByteExtent a_extent = byte_extent(a.tensor, a.element_bytes);
   const ByteExtent b_extent = byte_extent(b.tensor, b.element_bytes);
-  const int64_t distance = reinterpret_cast<intptr_t>(b.data) - reinterpret_cast<intptr_t>(a.data);
+  const Wide distance =
+      Wide{reinterpret_cast<intptr_t>(b.data)} - reinterpret_cast<intptr_t>(a.data);
   if (a_extent.begin == a_extent.end || b_extent.begin == b_extent.end) return false;
   if (a_extent.end <= distance + b_extent.begin) return false;
   if (distance + b_extent.end <= a_extent.begin) return false;

@@ -7,6 +7,9 @@
 
 namespace im2win {
 
+/// No address space holds more bytes, and sums of a few such extents fit 64 bits.
+constexpr int64_t kMaxExtent = int64_t{1} << 56;
+
 /// Sizes and strides in elements, in the order N C H W (K C R S for a filter). Plain data: it is
 /// passed to kernels as it is.
 struct Tensor {
@@ -27,7 +30,7 @@ struct ByteExtent {
 };
 
 /// A tensor of these sizes in the layout; `strides` are read for IM2WIN_STRIDED. INVALID_ARGUMENT,
-/// naming the tensor, where the layout is unknown or the byte extent does not fit 64 bits.
+/// naming the tensor, where the layout is unknown or the byte extent is above kMaxExtent.
 Tensor make_tensor(const char* name, const int64_t (&size)[4], int32_t layout,
                    const int64_t (&strides)[4], int64_t element_bytes);
 

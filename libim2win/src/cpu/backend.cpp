@@ -20,7 +20,7 @@ namespace {
 
 constexpr Algorithm kAlgorithms[] = {
     {"depthwise", cpu::refuse_depthwise, cpu::configure_depthwise},
-    {"im2win", cpu::refuse_im2win, cpu::configure_im2win},
+    {"im2win", cpu::refuse_im2win, cpu::configure_im2win, cpu::is_im2win_worthwhile},
     {"direct", cpu::refuse_direct, cpu::configure_direct},
 };
 

@@ -11,6 +11,9 @@ namespace {
 // Of one thread: beyond it, nothing would be left of a cache.
 constexpr int64_t kMaxPanelElements = int64_t{1} << 24;
 
+// Below it, all sizes that follow fit 64 bits.
+constexpr int64_t kMaxFilterElements = int64_t{1} << 36;
+
 // Planes this small are cheaper to transpose than to cut into vectors.
 constexpr int64_t kSmallPlane = 256;
 constexpr int64_t kManyChannels = 16;
@@ -21,17 +24,17 @@ bool is_by_channels(const Problem& problem) {
   return problem.p * problem.q <= kSmallPlane && problem.c >= kManyChannels;
 }
 
-/// Elements of a thread's panel for one row of outputs, by channels or by planes.
-int64_t channels_panel(const Problem& problem) {
+/// Whether a thread's panel for one row of outputs is too large, by channels or by planes.
+bool exceeds_by_channels(const Problem& problem) {
   const int64_t rows = std::min(seen_rows(problem, 1), problem.h);
-  const int64_t window = checked_multiply(rows, problem.w, "the depthwise panel");
-  return checked_multiply(std::max(window, problem.q), kBlockChannels, "the depthwise panel");
+  return exceeds(kMaxPanelElements, {rows, problem.w, kBlockChannels}) ||
+         exceeds(kMaxPanelElements, {problem.q, kBlockChannels});
 }
 
-int64_t planes_panel(const Problem& problem) {
-  const int64_t rows = round_up(seen_rows(problem, 1), problem.stride_h);
-  const int64_t columns = round_up(seen_columns(problem, problem.q), problem.stride_w);
-  return checked_multiply(rows, columns, "the depthwise panel");
+bool exceeds_by_planes(const Problem& problem) {
+  const Problem& d = problem;
+  return exceeds(kMaxPanelElements, {ceil_div(seen_rows(d, 1), d.stride_h), d.stride_h,
+                                     ceil_div(seen_columns(d, d.q), d.stride_w), d.stride_w});
 }
 
 }  // namespace
@@ -39,10 +42,10 @@ int64_t planes_panel(const Problem& problem) {
 std::string refuse_depthwise(const Problem& problem) {
   if (problem.c_per_group() != 1)
     return text("takes one input channel a group, not ", problem.c_per_group());
-  const int64_t panel = is_by_channels(problem) ? channels_panel(problem) : planes_panel(problem);
-  if (panel > kMaxPanelElements)
-    return text("takes windows of at most ", kMaxPanelElements, " elements over a row, not ",
-                panel);
+  if (is_by_channels(problem) ? exceeds_by_channels(problem) : exceeds_by_planes(problem))
+    return text("takes windows of at most ", kMaxPanelElements, " elements over a row");
+  if (exceeds(kMaxFilterElements, {problem.k, problem.r, problem.s}))
+    return text("takes filters of at most ", kMaxFilterElements, " elements");
   return "";
 }
 

@@ -43,7 +43,7 @@ DepthwiseChannels<Element>::DepthwiseChannels(const Problem& problem, const Targ
   writes_in_place_ = reads_in_place_ && range_ && problem.output.stride[1] == 1;
   pitch_ = round_up(problem.k, vector);
   constexpr int64_t kBytes = sizeof(Compute);
-  filter_bytes_ = checked_multiply(pitch_ * kBytes, problem.r * problem.s, "the packed filter");
+  filter_bytes_ = pitch_ * problem.r * problem.s * kBytes;
   bias_bytes_ = round_up(pitch_ * kBytes, kAlignment);
   block_channels_ = writes_in_place_ ? cached_channels(problem, sizeof(Compute))
                                      : std::min(kBlockChannels, pitch_);

@@ -96,8 +96,7 @@ DepthwisePlanes<Element>::DepthwisePlanes(const Problem& problem, const Target& 
   panel_elements_ = d.stride_h * d.stride_w * phase_elements_ + vector;
   constexpr int64_t kBytes = sizeof(Compute);
   filter_elements_ = d.r * d.s + 1;
-  filter_bytes_ = checked_multiply(checked_multiply(d.k, filter_elements_, "the packed filter"),
-                                   kBytes, "the packed filter");
+  filter_bytes_ = d.k * filter_elements_ * kBytes;
   thread_bytes_ = round_up((sums_elements_ + panel_elements_) * kBytes, kAlignment);
 }
 

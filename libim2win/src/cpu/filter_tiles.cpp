@@ -44,9 +44,7 @@ FilterTiles<Element>::FilterTiles(const Problem& problem)
   tiles_ = ceil_div(vectors, tile_vectors);
   tile_filters_ = tile_vectors * kernels_.vector_elements;
   group_filters_ = vectors * kernels_.vector_elements;
-  elements_ = checked_multiply(checked_multiply(group_filters_, d.groups, "the packed filter"),
-                               d.window_elements(), "the packed filter");
-  checked_multiply(elements_ + 1, sizeof(Compute), "the packed filter");
+  elements_ = group_filters_ * d.groups * d.window_elements();
 }
 
 template <class Element>

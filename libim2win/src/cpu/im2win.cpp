@@ -21,6 +21,7 @@
 #include "cpu/im2win_division.hpp"
 #include "cpu/parallel.hpp"
 #include "cpu/sum_inside.hpp"
+#include "cpu/taps.hpp"
 #include "cpu/window_panel.hpp"
 #include "cpu/write_sums.hpp"
 
@@ -32,6 +33,14 @@ constexpr int64_t kChunkPixels = 144;  // at most; whole register tiles, and who
 constexpr int64_t kTileBytes = int64_t{kMaxTileVectors} * kMaxVectorBytes;  // of a pixel's sums
 constexpr int64_t kCachedBytes = 16 * 1024 * 1024;  // what a last-level cache may keep
 constexpr int64_t kTapBytes = 256 * 1024;           // of a tile's filters, for a second-level cache
+
+// Of a panel and of the packed filter: below it, all sizes that follow fit 64 bits.
+constexpr int64_t kMaxElements = int64_t{1} << 36;
+constexpr int64_t kMaxFilterStep = 64;  // filters of a vector, at most
+
+// A panel of one row of outputs that takes more, most of it padding, costs more than it saves.
+constexpr int64_t kCheapPanelPixels = 1 << 20;
+constexpr int64_t kMostPadding = 8;  // of its size over the image's
 
 /// Whole register tiles that leave no small chunk to the end of a task.
 int64_t even_chunk(int64_t pixels) {
@@ -59,10 +68,7 @@ class Im2win final : public Convolution {
                              kAlignment)),
         panel_bytes_(round_up(panel_.bytes(), kAlignment)),
         offsets_begin_(round_up(tiles_.bytes(), kAlignment)),
-        offsets_bytes_(checked_multiply(problem.window_elements(), sizeof(int64_t), "the taps")) {
-    checked_add(offsets_begin_, offsets_bytes_, "the packed filter");
-    checked_multiply(panel_bytes_, target.threads, "the workspace");
-  }
+        offsets_bytes_(problem.window_elements() * int64_t{sizeof(int64_t)}) {}
 
   int64_t workspace_bytes() const override { return bias_bytes_ + panel_bytes_ * target_.threads; }
   int64_t packed_filter_bytes() const override { return offsets_begin_ + offsets_bytes_; }
@@ -240,7 +246,21 @@ void Im2win<Element>::sum_taps(const Buffers& buffers, const Chunk& chunk, const
 
 }  // namespace
 
-std::string refuse_im2win(const Problem&) { return ""; }
+std::string refuse_im2win(const Problem& problem) {
+  const Problem& d = problem;
+  if (exceeds(kMaxElements, {seen_columns(d, d.q), d.r, d.c_per_group()}))
+    return text("takes windows of at most ", kMaxElements, " elements over a row");
+  if (exceeds(kMaxElements,
+              {round_up(d.k_per_group(), kMaxFilterStep), d.groups, d.c_per_group(), d.r, d.s}))
+    return text("takes filters of at most ", kMaxElements, " elements");
+  return "";
+}
+
+bool is_im2win_worthwhile(const Problem& problem) {
+  const Problem& d = problem;
+  const int64_t panel = seen_columns(d, d.q) * d.r;
+  return panel <= kCheapPanelPixels || panel / kMostPadding <= d.h * d.w;
+}
 
 std::unique_ptr<Convolution> configure_im2win(const Problem& problem, const Target& target) {
   return make_form<Im2win>(problem, target);

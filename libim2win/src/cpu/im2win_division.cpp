@@ -17,8 +17,7 @@ constexpr int64_t kFewRows = 8;                 // for a thread to have its even
 Division divide(const Problem& problem, int64_t tiles, int32_t threads) {
   const Problem& d = problem;
   const int64_t rows = std::max<int64_t>(d.n * d.p, 1);  // an empty batch has none
-  const int64_t row_elements =
-      checked_multiply(seen_columns(d, d.q), d.c_per_group(), "a row") * std::min(d.stride_h, d.r);
+  const int64_t row_elements = seen_columns(d, d.q) * d.c_per_group() * std::min(d.stride_h, d.r);
   const int64_t fitting = kPanelElements / row_elements;
   const int64_t most = std::clamp<int64_t>(std::min(ceil_div(kTaskPixels, d.q), fitting), 1, rows);
 

@@ -1,5 +1,6 @@
 #include "cpu/parallel.hpp"
 
+#include <algorithm>
 #include <atomic>
 
 #if defined(_OPENMP)
@@ -29,7 +30,7 @@ std::atomic<bool> is_forked_child{false};
 
 int32_t default_threads() {
 #if defined(_OPENMP)
-  return omp_get_max_threads();
+  return std::min(omp_get_max_threads(), kMaxThreads);
 #else
   return 1;
 #endif

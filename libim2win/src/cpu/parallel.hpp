@@ -6,7 +6,10 @@
 
 namespace im2win::cpu {
 
-/// OpenMP's number of threads, which OMP_NUM_THREADS sets; 1 without OpenMP.
+/// OpenMP ends the process where it cannot start as many threads as it is asked for.
+constexpr int32_t kMaxThreads = 1024;
+
+/// OpenMP's number of threads, which OMP_NUM_THREADS sets, up to kMaxThreads; 1 without OpenMP.
 int32_t default_threads();
 
 namespace detail {

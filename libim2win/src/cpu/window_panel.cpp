@@ -45,14 +45,13 @@ void WindowPanel<Element>::lay_out(int64_t block_rows) {
   const Problem& d = problem_;
   const int64_t images = std::min(block_rows, ceil_div(block_rows - 1, d.p) + 1);
   const int64_t rows = block_rows * row_step_ + images * (d.r - row_step_);
-  const int64_t plane = checked_multiply(rows, columns_, "the im2win panel");
+  const int64_t plane = rows * columns_;
   // Planes an odd number of lines apart do not compete for the same sets of a cache.
   constexpr int64_t kLine = kLineBytes / sizeof(Compute);
   const int64_t pitch = (ceil_div(plane, kLine) | 1) * kLine;
   const int64_t c = d.c_per_group();
   strides_ = has_channels_last_ ? Strides{1, columns_ * c, c} : Strides{pitch, columns_, 1};
-  elements_ = checked_multiply(has_channels_last_ ? plane : pitch, c, "the im2win panel");
-  checked_multiply(elements_, sizeof(Compute), "the im2win panel");
+  elements_ = (has_channels_last_ ? plane : pitch) * c;
 }
 
 template <class Element>
