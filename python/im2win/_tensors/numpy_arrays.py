@@ -5,6 +5,7 @@ from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
+from numpy.ma import MaskedArray  # by np.ma, it would be imported in the first call
 
 from im2win._tensors.spec import (
     CPU,
@@ -58,7 +59,7 @@ class NumPyFramework:
     """numpy.ndarray: on the CPU, where calls are synchronous and streams mean nothing."""
 
     def view(self, tensor: Any, name: str, stream: int | None) -> View:
-        if isinstance(tensor, np.ma.MaskedArray):
+        if isinstance(tensor, MaskedArray):
             raise TypeError(f"{name} is a masked array, which is not supported")
         dtype = dtype_name(name, tensor.dtype)
         strides = element_strides(name, tensor.strides, dtype)
