@@ -27,6 +27,7 @@ class Error : public std::exception {
 template <class... Parts>
 std::string text(const Parts&... parts) {
   std::ostringstream stream;
+  stream.exceptions(std::ios::badbit);  // or a text that finds no memory would be cut
   (stream << ... << parts);
   return stream.str();
 }
