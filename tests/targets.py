@@ -3,6 +3,7 @@
 A build or machine without CUDA still lists the tests that would need it, as skipped.
 """
 
+import os
 from typing import Any, NamedTuple
 
 import pytest
@@ -16,6 +17,7 @@ from problems import Problem
 CUDA = 0  # the ordinal of the device that tests run on
 DEVICES = [pytest.param("cpu"), pytest.param("cuda", marks=pytest.mark.gpu)]
 NO_ALGORITHM = "none built"
+UNDER_ASAN = "asan" in os.environ.get("LD_PRELOAD", "")  # as .ci/run does it
 
 
 class Target(NamedTuple):

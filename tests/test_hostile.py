@@ -17,6 +17,7 @@ FAR |= {f"dilation_{axis}": 2**35 for axis in "hw"}
 LEGAL: list[dict[str, Any]] = [
     {"k": 2**45, "r": 1, "s": 1},  # a filter that would fit, if it were not padded to vectors
     {"k": 2**45, "n": 0},
+    {"h": 2**30, "w": 2**15, "c": 1, "k": 1, "n": 0, "groups": 1},
     {"n": 2**45, "c": 1, "k": 1},
     {"h": 2**45, "c": 1, "n": 1, "k": 1},
     {"w": 2**45, "c": 1, "n": 1, "k": 1, "padding_left": 1},

@@ -34,7 +34,7 @@ void check_extent(const Tensor& tensor, int64_t element_bytes, const char* name)
   int64_t elements = 1;
   int64_t reach = 1;
   for (int dim = 0; dim < 4; ++dim) {
-    elements = checked_multiply(elements, tensor.size[dim], name);
+    elements = checked_multiply(elements, std::max<int64_t>(tensor.size[dim], 1), name);
     require(tensor.stride[dim] != std::numeric_limits<int64_t>::min(), name, " stride ",
             tensor.stride[dim], " is out of range");
     const int64_t steps = std::max<int64_t>(tensor.size[dim] - 1, 0);

@@ -30,7 +30,8 @@ struct ByteExtent {
 };
 
 /// A tensor of these sizes in the layout; `strides` are read for IM2WIN_STRIDED. INVALID_ARGUMENT,
-/// naming the tensor, where the layout is unknown or the byte extent is above kMaxExtent.
+/// naming the tensor, where the layout is unknown or the byte extent is above kMaxExtent; for an
+/// empty batch, that of one image.
 Tensor make_tensor(const char* name, const int64_t (&size)[4], int32_t layout,
                    const int64_t (&strides)[4], int64_t element_bytes);
 

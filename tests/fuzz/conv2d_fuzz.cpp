@@ -69,9 +69,10 @@ bool is_small(const Call& call, const Sizes& sizes) {
   double products = static_cast<double>(d.c) / static_cast<double>(d.groups);
   for (int64_t size :
        {sizes.output[0], sizes.output[1], sizes.output[2], sizes.output[3], d.r, d.s})
-    products *= static_cast<double>(size);
+    products *= static_cast<double>(std::max<int64_t>(size, 1));
   double inputs = 1;
-  for (int64_t size : {d.n, d.c, d.h, d.w}) inputs *= static_cast<double>(size);
+  for (int64_t size : {d.n, d.c, d.h, d.w})
+    inputs *= static_cast<double>(std::max<int64_t>(size, 1));
   return products <= kMostProducts && inputs <= kMostProducts &&
          sizes.workspace + sizes.packed <= kMostWorkspaceBytes;
 }
@@ -82,6 +83,9 @@ void transform(const Call& call) {
   const im2win_status status = im2win_transform_bytes(&d, &bytes);
   expect_message(status);
   if (status != IM2WIN_SUCCESS) return;
+  if (d.n == 0)
+    return expect(im2win_transform(&d, IM2WIN_CPU, nullptr, nullptr, 0, nullptr) == IM2WIN_SUCCESS,
+                  "an empty batch is done at once");
   const Shape input({d.n, d.c, d.h, d.w}, d.input_layout, d.input_strides);
   if (bytes > kMostBytes || d.h > kMostBytes || d.w > kMostBytes || !is_small(input)) return;
   const int64_t p =

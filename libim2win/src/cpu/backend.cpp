@@ -28,7 +28,7 @@ std::string processor_name() {
 #if defined(IM2WIN_X86)
   std::array<unsigned, 12> brand{};  // 48 characters, padded with blanks and zeros
   for (unsigned i = 0; i < 3; ++i) {
-    unsigned* word = &brand[4 * i];
+    unsigned* word = &brand[size_t{4} * i];
     if (!__get_cpuid(0x80000002U + i, word, word + 1, word + 2, word + 3)) return "x86-64 CPU";
   }
   char name[sizeof brand + 1] = {};

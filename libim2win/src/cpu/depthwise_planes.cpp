@@ -88,7 +88,7 @@ DepthwisePlanes<Element>::DepthwisePlanes(const Problem& problem, const Target& 
     }
   }
   const int64_t blocks = ceil_div(d.p, block_rows_);
-  const int64_t balanced = ceil_div(d.n * d.c * blocks, 2 * target.threads);
+  const int64_t balanced = ceil_div(d.n * d.c * blocks, int64_t{2} * target.threads);
   task_planes_ = std::max<int64_t>(std::min(kTaskOutputs / (block_rows_ * d.q), balanced), 1);
   // Vectors reach beyond the last sum, and read as far beyond the panel's last column.
   const int64_t vector = kernels_.vector_elements;

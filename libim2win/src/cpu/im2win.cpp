@@ -31,8 +31,8 @@ namespace {
 constexpr int64_t kAlignment = 64;
 constexpr int64_t kChunkPixels = 144;  // at most; whole register tiles, and whole lines of a cache
 constexpr int64_t kTileBytes = int64_t{kMaxTileVectors} * kMaxVectorBytes;  // of a pixel's sums
-constexpr int64_t kCachedBytes = 16 * 1024 * 1024;  // what a last-level cache may keep
-constexpr int64_t kTapBytes = 256 * 1024;           // of a tile's filters, for a second-level cache
+constexpr int64_t kCachedBytes = int64_t{16} * 1024 * 1024;  // what a last-level cache may keep
+constexpr int64_t kTapBytes = int64_t{256} * 1024;  // of a tile's filters, for a second-level cache
 
 // Of a panel and of the packed filter: below it, all sizes that follow fit 64 bits.
 constexpr int64_t kMaxElements = int64_t{1} << 36;

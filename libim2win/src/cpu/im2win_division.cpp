@@ -8,9 +8,9 @@
 namespace im2win::cpu {
 namespace {
 
-constexpr int64_t kTaskPixels = 384;            // that share what they read of the filters
-constexpr int64_t kPanelElements = 128 * 1024;  // if a row of outputs takes no more
-constexpr int64_t kFewRows = 8;                 // for a thread to have its even share of them
+constexpr int64_t kTaskPixels = 384;                     // that share what they read of the filters
+constexpr int64_t kPanelElements = int64_t{128} * 1024;  // if a row of outputs takes no more
+constexpr int64_t kFewRows = 8;  // for a thread to have its even share of them
 
 }  // namespace
 

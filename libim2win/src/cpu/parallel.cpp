@@ -18,7 +18,7 @@ namespace {
 // has.
 std::atomic<bool> is_forked_child{false};
 
-[[maybe_unused]] const bool watches_forks = [] {
+[[maybe_unused]] const bool watches_forks = []() noexcept {
 #if defined(__unix__) || defined(__APPLE__)
   return pthread_atfork(nullptr, nullptr, [] { is_forked_child = true; }) == 0;
 #else
