@@ -10,7 +10,7 @@ build=${2:-$here/../../build/fuzz}
 cmake -S "$here/../.." -B "$build" -DCMAKE_CXX_COMPILER=clang++ -DCMAKE_C_COMPILER=clang \
   -DCMAKE_BUILD_TYPE=None -DCMAKE_CXX_FLAGS=-O1 -DCMAKE_DISABLE_FIND_PACKAGE_OpenMP=ON -DIM2WIN_CUDA=OFF \
   -DIM2WIN_SANITIZE=address,undefined,fuzzer-no-link >/dev/null
-cmake --build "$build" --target conv2d_fuzz
+cmake --build "$build" --target conv2d_fuzz -j "$(nproc)"
 mkdir -p "$build/corpus"
 cd "$build"
 exec ./tests/fuzz/conv2d_fuzz -max_total_time="$seconds" -timeout=20 -rss_limit_mb=4096 \
