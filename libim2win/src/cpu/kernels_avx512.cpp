@@ -4,6 +4,6 @@
 
 namespace im2win::cpu {
 
-const KernelSet avx512_kernels = make_kernel_set();
+constinit const KernelSet avx512_kernels = make_kernel_set();
 
 }  // namespace im2win::cpu

@@ -4,6 +4,6 @@
 
 namespace im2win::cpu {
 
-const KernelSet baseline_kernels = make_kernel_set();
+constinit const KernelSet baseline_kernels = make_kernel_set();
 
 }  // namespace im2win::cpu

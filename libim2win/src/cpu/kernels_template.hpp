@@ -39,7 +39,7 @@ constexpr Kernels<Element> make_kernels() {
   return kernels;
 }
 
-constexpr KernelSet make_kernel_set() {
+constexpr KernelSet make_kernel_set() noexcept {
   return {make_kernels<double>(), make_kernels<float>(), make_kernels<Float16>(),
           make_kernels<BFloat16>()};
 }
