@@ -1,0 +1,3 @@
+module edges
+
+go 1.19
