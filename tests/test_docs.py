@@ -1,15 +1,13 @@
 """The documentation's code, run as it stands there: what is under one heading is one program."""
 
 import re
-import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from im2win._library import PATH
+from programs import ROOT, build
 
-ROOT = Path(__file__).parents[1]
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -45,16 +43,9 @@ def test_python(name: str, code: str) -> None:
     exec(compile(code, name, "exec"), {})
 
 
-@pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
-@pytest.mark.skipif(PATH.suffix != ".so", reason="needs ELF")
 @pytest.mark.parametrize(("name", "code"), C)
 def test_c(name: str, code: str, tmp_path: Path) -> None:
     source = tmp_path / "program.c"
     source.write_text(code)
-    include = ROOT / "libim2win/include"
-    library = PATH.resolve()
-    command = ["cc", "-std=c11", "-Wall", "-Wextra", "-Werror", f"-I{include}", str(source)]
-    rpath = f"-Wl,-rpath,{library.parent}"
-    program = tmp_path / "program"
-    subprocess.run([*command, "-o", str(program), str(library), rpath], check=True)
-    subprocess.run([str(program)], check=True)
+    options = ["-std=c11", "-Wall", "-Wextra", "-Werror"]
+    subprocess.run([str(build("cc", options, [source], tmp_path))], check=True)

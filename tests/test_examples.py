@@ -1,4 +1,7 @@
-"""The examples in Python; ctest runs those in other languages."""
+"""The examples in Python, and those in compiled languages that need nothing but a compiler.
+
+ctest builds the latter again, and Rust's and Go's, as their users do.
+"""
 
 import subprocess
 import sys
@@ -9,9 +12,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+import im2win
 from numerics import Array, generator
+from programs import ROOT, build
 
-EXAMPLES = Path(__file__).parents[1] / "examples"
+EXAMPLES = ROOT / "examples"
 MODULES = [pytest.param("numpy"), pytest.param("cupy", marks=pytest.mark.gpu)]
 
 
@@ -118,3 +123,19 @@ def test_resnet50_agrees_with_pytorch(device: str) -> None:
     options = ("--batch", 1, "--size", 64, "--repeats", 1, "--device", device)
     output = run("resnet50", "resnet50.py", *options)
     assert len(output.splitlines()) == 3
+
+
+@pytest.mark.parametrize(
+    ("compiler", "option", "sources"),
+    [
+        ("cc", "-std=c99", ["c/edges.c"]),
+        ("c++", "-std=c++17", ["cpp/edges.cpp"]),
+        ("gfortran", "-std=f2018", ["fortran/im2win.f90", "fortran/edges.f90"]),
+    ],
+)
+def test_edges_in(compiler: str, option: str, sources: list[str], tmp_path: Path) -> None:
+    program = build(compiler, [option], [EXAMPLES / source for source in sources], tmp_path)
+    command = [str(program), str(EXAMPLES / "image.pgm")]
+    lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    assert lines[0].startswith("cpu: ")
+    assert lines[1].startswith("cuda: " if im2win.info().no_cuda is None else "no GPU: ")
