@@ -1,6 +1,7 @@
 """Tables of what bench/ has measured, from bench/results."""
 
 import json
+import re
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -17,6 +18,7 @@ _NETWORKS = {
     "vgg16": "VGG-16",
 }
 _MIB = 2**20
+_NUMBER = re.compile(r"[\d.]+(?: |$)")
 
 
 def glance() -> str:
@@ -73,10 +75,11 @@ def _gpu_section(run: dict[str, Any]) -> str:
     for pair in found:
         layer = next(row.layer for row in (pair.ours, pair.peer) if row)
         speedup = "" if pair.speedup is None else f"{pair.speedup:.2f}"
-        lines.append([layer, *_cells(pair.ours), *_cells(pair.peer), speedup])
+        rate = f"{pair.ours.tflops:.3g}" if pair.ours else ""
+        lines.append([layer, *_cells(pair.ours), rate, *_cells(pair.peer), speedup])
     mean = mean_speedup(found)
     assert mean is not None
-    header = ["layer", "ours", "ms", "TFLOP/s", "MiB", "fastest peer", "ms", "TFLOP/s", "MiB"]
+    header = ["layer", "ours", "ms", "MiB", "TFLOP/s", "fastest peer", "ms", "MiB"]
     return (
         f"### {_title(run)}\n\n{_machine(run)}. The fastest peer's time over ours is {mean:.2f} in"
         f" the geometric mean.\n\n{_table([*header, 'peer / ours'], lines)}"
@@ -89,9 +92,9 @@ def _title(run: dict[str, Any]) -> str:
 
 def _cells(row: Row | None) -> list[str]:
     if row is None:
-        return [""] * 4
-    numbers = (f"{row.milliseconds:.3g}", f"{row.tflops:.3g}", f"{row.extra_bytes / _MIB:.0f}")
-    return [f"`{row.algorithm}`", *numbers]
+        return [""] * 3
+    name = row.algorithm.replace("_", " ") if row.is_peer else f"`{row.algorithm}`"
+    return [name, f"{row.milliseconds:.3g}", f"{row.extra_bytes / _MIB:.0f}"]
 
 
 def _gpu_means() -> Iterable[tuple[str, str, str, tuple[float, float, float]]]:
@@ -153,6 +156,6 @@ def _spread_text(spread: tuple[float, float, float]) -> str:
 def _table(header: list[str], rows: Iterable[list[Any]]) -> str:
     """Numbers to the right."""
     rows = [[str(cell) for cell in row] for row in rows]
-    is_number = [all(row[i][:1].isdigit() for row in rows if row[i]) for i in range(len(header))]
-    rule = ["---:" if right else "---" for right in is_number]
+    columns = ([row[i] for row in rows if row[i]] for i in range(len(header)))
+    rule = ["---:" if all(map(_NUMBER.match, column)) else "---" for column in columns]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in (header, rule, *rows))
