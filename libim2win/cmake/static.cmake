@@ -14,7 +14,9 @@ target_include_directories(im2win_static INTERFACE
 # By name: a C project has the C++ and OpenMP runtimes, too, without looking for the languages.
 set(static_runtime ${CMAKE_CXX_IMPLICIT_LINK_LIBRARIES})
 list(REMOVE_ITEM static_runtime ${CMAKE_C_IMPLICIT_LINK_LIBRARIES})
-list(APPEND static_runtime ${OpenMP_CXX_LIB_NAMES})
+if(OpenMP_CXX_FOUND)
+  list(APPEND static_runtime ${OpenMP_CXX_LIB_NAMES})
+endif()
 target_link_libraries(im2win_static INTERFACE ${static_runtime})
 if(IM2WIN_HAS_CUDA)
   target_link_libraries(im2win_static PRIVATE CUDA::cudart_static)
