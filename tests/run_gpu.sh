@@ -28,14 +28,16 @@ fi
 if [[ $part != tests ]]; then
   for dtype in fp32 tf32 fp16 bf16; do
     for layout in NCHW NHWC; do
-      python3 bench/layers_gpu.py --dtype "$dtype" --layout "$layout" --errors \
+      python3 bench/layers_gpu.py --dtype "$dtype" --layout "$layout" --algorithms im2win_fused --errors \
         --json "$results/twelve_${dtype}_${layout}_batch128.json"
     done
   done
   for layers in resnet50 vgg16; do
-    python3 bench/layers_gpu.py --layers "$layers" --algorithms im2win \
+    python3 bench/layers_gpu.py --layers "$layers" --algorithms im2win_fused,im2win \
       --json "$results/${layers}_fp32_NCHW_batch128.json"
   done
+  mkdir -p "$results/paper"
+  python3 bench/layers_gpu.py --json "$results/paper/twelve_fp32_NCHW_batch128.json"
   python3 bench/host_time.py --json "$results/host_time.json"
   python3 bench/depthwise_gpu.py --json "$results/depthwise_batch128.json"
 fi
