@@ -4,6 +4,7 @@
 
 #include "cuda/fused/arguments.cuh"
 #include "cuda/fused/block.cuh"
+#include "cuda/fused/filters.cuh"
 #include "cuda/fused/multiply.cuh"
 #include "cuda/fused/staging.cuh"
 #include "cuda/fused/writer.cuh"

@@ -96,7 +96,7 @@ class Search {
     tile_.column_pitch = tile_.pitch;
     tile_.warpgroup_step = shape_.filters == 128 ? 0 : shape_.columns;
     if (problem_.p * tile_.pitch >= kMaxTiles) return;
-    try_planes(tile_.run + rows.extra() * tile_.pitch + columns.extra, rows, columns);
+    try_planes(tile_.run + int64_t{rows.extra()} * tile_.pitch + columns.extra, rows, columns);
   }
 
   void try_columns(int width, int pitch, bool strip, const TapRows& rows,
@@ -146,9 +146,10 @@ class Search {
   }
 
   /// Channels that are neighbours are all in one slab's lines. Lines of a channel begin equally far
-  /// past 16 bytes.
+  /// past 16 bytes. Pixels are counted in 32 bits, those of rows below an image, too.
   bool has_raw_lines() const {
     const int64_t word = kUnitBytes / moved_bytes(operands_);
+    if ((problem_.h + position_rows() * problem_.stride_h) * problem_.w > kMaxSpan) return false;
     if (tile_.images > 1 && problem_.input.stride[0] % word != 0) return false;
     return raw_column_ == 1 || (raw_column_ > 1 && tile_.chunks == 1 && problem_.groups == 1);
   }
