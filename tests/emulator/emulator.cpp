@@ -54,6 +54,7 @@ struct Block {
 };
 
 Block block;
+std::vector<Range> readable;
 
 void run_fiber() {
   (*block.body)();
@@ -61,6 +62,19 @@ void run_fiber() {
   block.progress = true;
   swapcontext(&block.current->context, &block.scheduler);
 }
+
+}  // namespace
+
+void may_read(std::initializer_list<Range> ranges) { readable = ranges; }
+
+void require_readable(const void* p, size_t bytes) {
+  const auto* begin = static_cast<const char*>(p);
+  for (const Range& range : readable)
+    if (begin >= range.begin && begin + bytes <= range.end) return;
+  if (!readable.empty()) fail("a kernel reads what is no tensor's");
+}
+
+namespace {
 
 void give_way() { swapcontext(&block.current->context, &block.scheduler); }
 

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <cstring>
 #include <functional>
+#include <initializer_list>
 
 namespace emulator {
 
@@ -31,6 +32,15 @@ void launch(int64_t blocks, int threads, const std::function<void()>& body);
 
 /// Ends the program: what a kernel must never do.
 [[noreturn]] void fail(const char* what);
+
+/// What kernels may read of global memory, from now on; before the first call, everything.
+struct Range {
+  const void* begin;
+  const void* end;
+};
+void may_read(std::initializer_list<Range> ranges);
+/// Ends the program unless all of it may be read.
+void require_readable(const void* p, size_t bytes);
 
 /// Lets others run until `condition` holds; `what` and `number` say what that is, for people.
 void wait_until(const char* what, int64_t number, const std::function<bool()>& condition);

@@ -41,6 +41,7 @@ class Values {
 
   /// Of element [0, 0, 0, 0].
   void* data() { return address(0); }
+  emulator::Range range() { return {address(0) + extent_.begin, address(0) + extent_.end}; }
   int64_t begin() const { return extent_.begin / bytes_; }
   int64_t end() const { return extent_.end / bytes_; }
 
@@ -207,10 +208,13 @@ int64_t check(const im2win_conv2d_desc& desc, Data data) {
   const auto convolution = cuda::configure_fused<kInstructions>(problem, {0, 1});
   std::vector<uint64_t> packed(static_cast<size_t>(convolution->packed_filter_bytes() / 8 + 1));
   convolution->pack_filter(filter.data(), packed.data(), nullptr);
+  emulator::may_read({input.range(), {packed.data(), packed.data() + packed.size()}});
   const bool has_bias = problem.bias_dtype != IM2WIN_NONE;
   convolution->run({input.data(), packed.data(), has_bias ? bias.data() : nullptr,
                     problem.has_residual ? residual.data() : nullptr, output.data(), nullptr},
                    nullptr);
+
+  emulator::may_read({});
 
   const Epilogue<double> epilogue(problem);
   const double largest = problem.dtype == IM2WIN_FLOAT16 ? 65504 : 3.4e38;

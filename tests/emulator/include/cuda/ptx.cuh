@@ -85,14 +85,15 @@ T load_shared_if(bool condition, uint32_t address) {
 
 template <class T>
 T load_if(bool condition, const T* p) {
-  return condition ? *p : T{};
+  if (!condition) return T{};
+  emulator::require_readable(p, sizeof *p);
+  return *p;
 }
 
 inline void load_if(bool condition, const float* p, int64_t stride, float (&x)[8]) {
   for (int i = 0; i < 8; ++i)
-    x[i] = condition
-               ? *reinterpret_cast<const float*>(reinterpret_cast<const char*>(p) + i * stride)
-               : 0;
+    x[i] = load_if(condition,
+                   reinterpret_cast<const float*>(reinterpret_cast<const char*>(p) + i * stride));
 }
 
 inline void store_transposed(void* row, uint32_t matrix0, uint32_t matrix1) {
