@@ -15,6 +15,7 @@
 #include "descriptors.hpp"
 #include "epilogue.hpp"
 #include "problem.hpp"
+#include "status.hpp"
 
 namespace {
 
@@ -240,6 +241,42 @@ int64_t check(const im2win_conv2d_desc& desc, Data data) {
   return wrong;
 }
 
+/// Up to 2^most, every order of magnitude as often.
+int64_t magnitude(int64_t most) {
+  const int64_t least = int64_t{1} << between(0, most);
+  return between(least, 2 * least - 1);
+}
+
+/// Sizes of any magnitude, of which few are legal and fewer fit: they are refused or planned.
+void plan_extreme_problem() {
+  const int64_t most = once_in(2) ? 10 : once_in(2) ? 20 : 34;
+  const auto size = [&](int64_t usually) { return magnitude(once_in(2) ? usually : most); };
+  im2win_conv2d_desc desc = default_desc();
+  desc.groups = once_in(3) ? magnitude(8) : 1;
+  desc.n = size(8);
+  desc.c = desc.groups * size(9);
+  desc.k = desc.groups * size(9);
+  desc.h = magnitude(most);
+  desc.w = magnitude(most);
+  desc.r = size(3);
+  desc.s = size(3);
+  for (int64_t* step : {&desc.stride_h, &desc.stride_w, &desc.dilation_h, &desc.dilation_w})
+    *step = size(1);
+  for (int64_t* padding :
+       {&desc.padding_top, &desc.padding_bottom, &desc.padding_left, &desc.padding_right})
+    *padding = size(1) - 1;
+  desc.dtype = once_in(2) ? IM2WIN_FLOAT32 : IM2WIN_FLOAT16;
+  desc.input_layout = desc.output_layout = once_in(2) ? IM2WIN_NCHW : IM2WIN_NHWC;
+  try {
+    const Problem problem = make_problem(&desc);
+    if (cuda::refuse_fused<Instructions::kWgmma>(problem).empty())
+      cuda::configure_fused<Instructions::kWgmma>(problem, {0, 1});
+    if (cuda::refuse_fused<Instructions::kMma>(problem).empty())
+      cuda::configure_fused<Instructions::kMma>(problem, {0, 1});
+  } catch (const Error&) {  // no legal problem
+  }
+}
+
 void print(const im2win_conv2d_desc& d, Data data) {
   std::printf(
       "  %d x %d x %d x %d, %d x %d x %d, groups %d, stride %d %d, padding %d %d, dilation "
@@ -256,6 +293,7 @@ void print(const im2win_conv2d_desc& d, Data data) {
 int main(int argc, char** argv) {
   const int count = argc > 1 ? std::atoi(argv[1]) : 150;
   const bool verbose = argc > 2;
+  for (int i = 0; i < 20 * count; ++i) plan_extreme_problem();
   int failures = 0, checked = 0;
   while (checked < count) {
     const im2win_conv2d_desc desc = random_desc();

@@ -52,6 +52,7 @@ bool arrange_columns(const Problem& problem, int unit_columns, bool apart, TapCo
   columns.apart = apart;
   const int s_count = static_cast<int>(problem.s);
   columns.count = static_cast<int>(ceil_div(s_count, unit_columns));
+  if (columns.count > 2 * kMaxSteps) return false;  // more than a slab's steps have units
   for (int s = 0; s < s_count; s += unit_columns) {
     const int x = s * columns.dilation;
     const int origin = apart ? x : x % columns.stride;
@@ -73,7 +74,7 @@ TapRows::TapRows(const Problem& problem, bool apart) {
   groups = apart ? r : std::min(step, r);
   rows = apart ? 1 : static_cast<int>(ceil_div(r, step));
   full = apart ? r : r - (rows - 1) * groups;
-  shift = step * dilation / stride;
+  shift = static_cast<int>(int64_t{step} * dilation / stride);
 }
 
 void pair_units(const TapColumns& columns, const TapRows& rows, Tile& tile, FilterOrder& order) {

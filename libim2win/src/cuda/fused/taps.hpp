@@ -23,7 +23,7 @@ struct TapColumns {
 };
 
 /// Tap columns that are congruent modulo the stride share a plane; or, `apart`, each has its own,
-/// which takes more room but no halo. False where that makes too many planes.
+/// which takes more room but no halo. False where that makes too many planes or units.
 bool arrange_columns(const Problem& problem, int unit_columns, bool apart, TapColumns& columns);
 
 /// Tap rows by slabs. Rows that are congruent modulo the stride go together, and share planes; or

@@ -61,6 +61,8 @@ class Search {
 
  private:
   void try_slab(int chunks, int units, const TapRows& rows, const TapColumns& columns) {
+    constexpr int64_t kMaxSlabs = int64_t{1} << 20;
+    if (int64_t{rows.groups} * chunks > kMaxSlabs) return;
     tile_ = {};
     tile_.unit_channels = unit_channels_;
     tile_.unit_columns = unit_columns_;
