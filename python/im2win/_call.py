@@ -1,8 +1,9 @@
 """The tensors of one call, as views of their memory."""
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from im2win._shapes import Tensors
+from im2win._shapes import Output, Tensors
 from im2win._tensors import view
 from im2win._tensors.spec import View, new
 from im2win._tensors.stream import stream_handle
@@ -29,6 +30,21 @@ class Call(NamedTuple):
             None if out is None else out.spec,
         )
         return new(Tensors, specs)
+
+    def on_stream(self, run: Callable[["Call"], Any]) -> Any:
+        """What `run` returns for this call, made while its stream is current."""
+        if self.stream_is_current:
+            return run(self)
+        with self.input.framework.using_stream(self.stream, self.input.spec.device):
+            return run(self)
+
+    def output(self, planned: Output) -> tuple[Any, int]:
+        """The tensor to write, `out` or a new one, and its address."""
+        if self.out is not None:
+            return self.out.tensor, self.out.address
+        framework = self.input.framework
+        tensor = framework.empty(self.input, planned.memory_shape, self.stream, planned.axes)
+        return tensor, framework.address(tensor)
 
 
 def view_on_stream(tensor: Any, name: str, stream: Any) -> tuple[View, int]:

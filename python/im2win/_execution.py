@@ -46,19 +46,11 @@ class Execution:
 
     def run(self, call: Call) -> Any:
         """Convolves tensors of the plan's specs; returns the output."""
-        if call.stream_is_current:
-            return self._run(call)
-        with call.input.framework.using_stream(call.stream, self._device):
-            return self._run(call)
+        return call.on_stream(self._run)
 
     def _run(self, call: Call) -> Any:
-        source, weight, bias, residual, out, stream, _ = call
-        framework = source.framework
-        if out is None:
-            output = framework.empty(source, self.output.memory_shape, stream, self.output.axes)
-            address = framework.address(output)
-        else:
-            output, address = out.tensor, out.address
+        source, weight, bias, residual, _, stream, _ = call
+        output, address = call.output(self.output)
         workspace = 0
         if self.workspace_bytes:
             _buffer, workspace = aligned_bytes(source, self.workspace_bytes, stream)

@@ -38,19 +38,11 @@ class VolumeExecution:
     def run(self, call: Call) -> Any:
         """Convolves tensors of the specs; returns the output."""
         check_out(call, self._depth_axis)
-        if call.stream_is_current:
-            return self._run(call)
-        with call.input.framework.using_stream(call.stream, call.input.spec.device):
-            return self._run(call)
+        return call.on_stream(self._run)
 
     def _run(self, call: Call) -> Any:
-        source, weight, bias, residual, out, stream, _ = call
-        framework = source.framework
-        if out is None:
-            output = framework.empty(source, self.output.memory_shape, stream, self.output.axes)
-            address = framework.address(output)
-        else:
-            output, address = out.tensor, out.address
+        source, weight, bias, residual, _, stream, _ = call
+        output, address = call.output(self.output)
         if 0 in self.output.shape:
             return output
         memory = 0
