@@ -62,7 +62,7 @@ struct Algorithm {
   /// Whether to choose it before those after it where nobody names one; null means always. Asked of
   /// problems that it takes.
   bool (*is_worthwhile)(const Problem& problem) = nullptr;
-  /// Why it does not run on a device of the backend; null: it runs on all.
+  /// Why it does not run on a device of the backend, which is there; null: it runs on all.
   std::string (*device_refusal)(int32_t device) = nullptr;
 
   std::string refusal_on(const Problem& problem, int32_t device) const {

@@ -19,9 +19,18 @@ const Algorithm& find_algorithm(const Backend& backend, const char* name) {
   fail(IM2WIN_INVALID_ARGUMENT, "algorithm is \"", name, "\": expected one of ", known);
 }
 
-void require_taken(const Algorithm& algorithm, const Problem& problem, int32_t device) {
-  const std::string reason = algorithm.refusal_on(problem, device);
-  if (!reason.empty()) fail(IM2WIN_UNSUPPORTED, "algorithm ", algorithm.name, " ", reason);
+void require_taken(const Algorithm& algorithm, const std::string& refusal) {
+  if (!refusal.empty()) fail(IM2WIN_UNSUPPORTED, "algorithm ", algorithm.name, " ", refusal);
+}
+
+bool has_device(const Backend& backend, int32_t device) {
+  try {
+    backend.require_device(device);
+    return true;
+  } catch (const Error& error) {
+    if (error.status() != IM2WIN_NO_DEVICE) throw;
+    return false;
+  }
 }
 
 void require_device_number(int32_t device) {
@@ -112,7 +121,7 @@ void Plan::choose(uint64_t workspace_limit_bytes) {
 
 void Plan::take(const char* name, uint64_t workspace_limit_bytes) {
   const Algorithm& algorithm = find_algorithm(*backend_, name);
-  require_taken(algorithm, problem_, target_.device);
+  require_taken(algorithm, algorithm.refusal_on(problem_, target_.device));
   if (fit(algorithm, workspace_limit_bytes)) return;
   const Problem image = with_images(problem_, std::min<int64_t>(problem_.n, 1));
   fail(IM2WIN_WORKSPACE_TOO_SMALL, "workspace_limit_bytes is ", workspace_limit_bytes,
@@ -191,7 +200,10 @@ void Plan::pack_filter(const void* filter, void* packed, size_t packed_bytes, vo
 void require_supported(const Problem& problem, int32_t device, const char* algorithm) {
   require_device_number(device);
   require(algorithm != nullptr, "algorithm is NULL");
-  require_taken(find_algorithm(backend_of(device), algorithm), problem, device);
+  const Backend& backend = backend_of(device);
+  const Algorithm& named = find_algorithm(backend, algorithm);
+  require_taken(named, has_device(backend, device) ? named.refusal_on(problem, device)
+                                                   : named.refusal(problem));
 }
 
 void transform(const Problem& problem, int32_t device, const void* input, void* output,

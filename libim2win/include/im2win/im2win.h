@@ -194,7 +194,7 @@ IM2WIN_API im2win_status im2win_algorithm_name(int32_t device, int32_t index, co
 
 /* IM2WIN_SUCCESS if the named algorithm of options->device takes this problem; IM2WIN_UNSUPPORTED,
  * with the reason in im2win_last_error(), if it refuses. options->algorithm and the workspace limit
- * are not looked at. */
+ * are not looked at, nor is the device where there is none. */
 IM2WIN_API im2win_status im2win_conv2d_supports(const im2win_conv2d_desc* desc,
                                                 const im2win_plan_options* options,
                                                 const char* algorithm);

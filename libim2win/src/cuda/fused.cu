@@ -271,12 +271,7 @@ std::string refuse_fused(const Problem& problem) {
 
 template <fused::Instructions kInstructions>
 std::string fused_refuses_device(int32_t device) {
-  int capability = 0;
-  try {
-    capability = compute_capability(device);
-  } catch (const Error&) {
-    return "";  // no such device, which is told where one is needed
-  }
+  const int capability = compute_capability(device);
   if constexpr (kInstructions == fused::Instructions::kWgmma) {
     if (capability != 90) return text("needs compute capability 9.0, not ", capability / 10.0);
   } else {
