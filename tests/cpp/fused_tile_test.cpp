@@ -188,11 +188,12 @@ int check(const Problem& problem, Operands operands) {
   const int64_t last[] = {(problem.n - 1) / tile.images * tile.images,
                           (problem.p - 1) / tile.rows * tile.rows,
                           (problem.q - 1) / tile.columns * tile.columns};
-  int mismatches = tile.run > 0
-                       ? TileRun(problem, choice, 0, 0).mismatches() +
-                             TileRun(problem, choice, last[0], runs(problem, tile) - 1).mismatches()
-                       : TileRun(problem, choice, 0, 0, 0).mismatches() +
-                             TileRun(problem, choice, last[0], last[1], last[2]).mismatches();
+  int mismatches =
+      tile.run > 0
+          ? TileRun(problem, choice, 0, 0).mismatches() +
+                TileRun(problem, choice, last[0], row_tiles(problem, tile) - 1).mismatches()
+          : TileRun(problem, choice, 0, 0, 0).mismatches() +
+                TileRun(problem, choice, last[0], last[1], last[2]).mismatches();
   if (shared_layout(tile, kShapes[choice.kernel], operands).total > kChip.shared_bytes)
     ++mismatches;
   if (mismatches > 0)

@@ -78,7 +78,7 @@ inline SharedLayout shared_layout(const Tile& tile, const KernelShape& shape, Op
       layout.columns + 4 * table_columns(shape.columns) * static_cast<int32_t>(sizeof(ColumnPlace));
   layout.raw = layout.places + (tile.positions + 1) / 2 * 2 * static_cast<int32_t>(sizeof(Place));
   layout.raw_stage =
-      tile.raw.channels * tile.images * tile.raw.rows * tile.raw.pitch * moved_bytes(operands);
+      static_cast<int32_t>(tile.raw_lines()) * tile.raw.pitch * moved_bytes(operands);
   layout.total = layout.raw + tile.raw.stages * layout.raw_stage;
   return layout;
 }

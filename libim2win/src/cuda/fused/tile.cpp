@@ -132,6 +132,9 @@ class Search {
     tile_.positions_pitch = tile_.positions | 1;
     tile_.overrun = overrun(rows, columns);
     tile_.raw = {};
+    if (tiles() >= double(kMaxTiles) || !has_near_outputs(problem_.output) ||
+        (problem_.has_residual && !has_near_outputs(problem_.residual)))
+      return;
     try_stages(rows, columns);
     if (!chip_.bulk_copies || copies_ || !has_raw_lines()) return;
     tile_.raw.stages = kMaxRawStages;
@@ -195,9 +198,6 @@ class Search {
 
   void try_stages(const TapRows& rows, const TapColumns& columns) {
     if (!fit_stages()) return;
-    if (tiles() >= double(kMaxTiles) || !has_near_outputs(problem_.output) ||
-        (problem_.has_residual && !has_near_outputs(problem_.residual)))
-      return;
     const double cost = this->cost();
     if (best_.kernel >= 0 && cost >= best_.cost) return;
     best_.kernel = kernel_;
@@ -217,10 +217,8 @@ class Search {
   }
 
   double tiles() const {
-    const double pixel_tiles = tile_.run > 0
-                                   ? double(runs(problem_, tile_))
-                                   : double(ceil_div(problem_.p, int64_t{tile_.rows})) *
-                                         double(ceil_div(problem_.q, int64_t{tile_.columns}));
+    const double pixel_tiles =
+        double(row_tiles(problem_, tile_)) * double(column_tiles(problem_, tile_));
     return double(ceil_div(problem_.k_per_group(), int64_t{shape_.filters})) *
            double(problem_.groups) * double(ceil_div(problem_.n, int64_t{tile_.images})) *
            pixel_tiles;
@@ -262,14 +260,12 @@ class Search {
   }
 
   bool fits() const {
-    const int64_t raw =
-        int64_t{tile_.raw.channels} * tile_.images * tile_.raw.rows * tile_.raw.pitch;
-    return raw <= chip_.shared_bytes &&
+    return tile_.raw_lines() * tile_.raw.pitch <= chip_.shared_bytes &&
            shared_layout(tile_, shape_, operands_).total <= chip_.shared_bytes;
   }
 
-  /// Cycles of the multiprocessor that has most to do. The constants fit the times of a thousand tiles of
-  /// the paper's layers on an H200.
+  /// Cycles of the multiprocessor that has most to do. The constants fit the times of a thousand
+  /// tiles of the paper's layers on an H200.
   double cost() const {
     const bool split = operands_ == Operands::kSplit;
     const double steps = static_cast<double>(tile_.total_steps());
@@ -301,8 +297,7 @@ class Search {
     const double units = double(tile_.positions) * tile_.units * few_threads;
     if (copies_) return 450 + 1.5 * units;
     if (tile_.raw.stages == 0) return split ? 1300 + 9.5 * units : 3100 + 5.6 * units;
-    const double lines = double(tile_.raw.channels) * tile_.images * tile_.raw.rows;
-    return 10 * lines + (split ? 3300 + 5.0 * units : 2500 + 2.2 * units);
+    return 10.0 * double(tile_.raw_lines()) + (split ? 3300 + 5.0 * units : 2500 + 2.2 * units);
   }
 
   const Problem& problem_;
@@ -338,8 +333,13 @@ int32_t reach_right(const Problem& problem, const Tile& tile) {
          (tile.unit_columns - 1) * static_cast<int32_t>(problem.dilation_w);
 }
 
-int64_t runs(const Problem& problem, const Tile& tile) {
-  return ceil_div((problem.p - 1) * tile.pitch + problem.q, int64_t{tile.run});
+int64_t row_tiles(const Problem& problem, const Tile& tile) {
+  return tile.run > 0 ? ceil_div((problem.p - 1) * tile.pitch + problem.q, int64_t{tile.run})
+                      : ceil_div(problem.p, int64_t{tile.rows});
+}
+
+int64_t column_tiles(const Problem& problem, const Tile& tile) {
+  return tile.run > 0 ? 1 : ceil_div(problem.q, int64_t{tile.columns});
 }
 
 bool choose_tile(const Problem& problem, Operands operands, const KernelShape* shapes, int count,

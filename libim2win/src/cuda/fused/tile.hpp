@@ -150,6 +150,8 @@ struct Tile {
   int32_t resident;  // whether all filters stay in shared memory
 
   constexpr int32_t slabs() const { return row_groups * chunks; }
+  /// Of a slab.
+  constexpr int64_t raw_lines() const { return int64_t{raw.channels} * images * raw.rows; }
   /// Steps of all slabs.
   constexpr int64_t total_steps() const {
     return int64_t{chunks} * (int64_t{full_groups} * steps[0].count +
@@ -188,8 +190,9 @@ int64_t raw_column_elements(const Problem& problem);
 /// Input columns that a position's plane and unit reach to the right of the first plane's element.
 int32_t reach_right(const Problem& problem, const Tile& tile);
 
-/// Of an image, where tiles are runs.
-int64_t runs(const Problem& problem, const Tile& tile);
+/// How many tiles an image's rows make, or its runs, and its columns.
+int64_t row_tiles(const Problem& problem, const Tile& tile);
+int64_t column_tiles(const Problem& problem, const Tile& tile);
 
 /// Such as "128 filters x 2 images x 7 x 7, ...": for people.
 std::string describe(const Tile& tile);
