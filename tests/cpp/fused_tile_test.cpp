@@ -91,7 +91,7 @@ class TileRun {
   int mismatches() {
     const int columns = kShapes[choice_.kernel].block_columns();
     std::vector<int64_t> sums(static_cast<size_t>(columns), 0);
-    for (int group = 0; group < tile_.row_groups; ++group)
+    for (int group = 0; group < tile_.tap_groups; ++group)
       for (int chunk = 0; chunk < tile_.chunks; ++chunk) {
         stage(group, chunk);
         for (int column = 0; column < columns; ++column)
@@ -102,8 +102,11 @@ class TileRun {
       for (int image = 0; image < tile_.images; ++image)
         for (int x = 0; x < tile_.columns; ++x) {
           if (n_ + image >= problem_.n || p_ + row >= problem_.p || q_ + x >= problem_.q) continue;
-          const int64_t column = (row * tile_.images + image) * tile_.column_pitch + x - begin_;
+          int64_t column = (row * tile_.images + image) * tile_.column_pitch + x - begin_;
           if (tile_.run > 0 && (column < 0 || column >= columns)) continue;  // another run's
+          if (shape().filters < 128)
+            column = column / tile_.warpgroup_columns * shape().columns +
+                     column % tile_.warpgroup_columns;
           if (column >= columns) {
             ++missing;
           } else {
@@ -115,11 +118,18 @@ class TileRun {
   }
 
  private:
+  const KernelShape& shape() const { return kShapes[choice_.kernel]; }
   int elements() const { return tile_.unit_channels * tile_.unit_columns; }
+
+  /// Before swizzles, which products undo.
+  int place(int position, int unit) const {
+    return tile_.boxed() ? position * tile_.row_units + unit
+                         : unit * tile_.positions_pitch + position;
+  }
 
   void stage(int group, int chunk) {
     // Products that read past the slab find anything there: it must not reach an output.
-    const auto overrun = static_cast<size_t>(tile_.overrun);
+    const auto overrun = static_cast<size_t>(tile_.overrun * tile_.row_units);
     slab_.assign((static_cast<size_t>(tile_.units * tile_.positions_pitch) + overrun) *
                      static_cast<size_t>(elements()),
                  1 << 20);
@@ -129,11 +139,13 @@ class TileRun {
         const int64_t in_plane = begin_ + position % tile_.plane_positions;
         const int64_t line = in_plane / tile_.pitch;
         const int64_t y = (p_ + line / tile_.images) * problem_.stride_h +
-                          group * problem_.dilation_h - problem_.padding_top;
-        const int64_t x = (q_ + in_plane % tile_.pitch) * problem_.stride_w + tile_.origin[plane] -
+                          group / tile_.column_groups * problem_.dilation_h -
+                          problem_.padding_top;
+        const int64_t x = (q_ + in_plane % tile_.pitch) * problem_.stride_w +
+                          tile_.origin[group % tile_.column_groups + plane] -
                           problem_.padding_left;
         for (int e = 0; e < elements(); ++e)
-          at(unit * tile_.positions_pitch + position, e) =
+          at(place(position, unit), e) =
               input_at(problem_, n_ + line % tile_.images, channel(chunk, unit, e), y,
                        x + e / tile_.unit_channels * problem_.dilation_w);
       }
@@ -150,10 +162,10 @@ class TileRun {
 
   int64_t multiply(int group, int chunk, int column) {
     const int kind = group < tile_.full_groups ? 0 : 1;
-    const int warpgroup_columns = kShapes[choice_.kernel].columns;
-    const int in_warpgroup = column % warpgroup_columns;
-    const int start = column / warpgroup_columns * tile_.warpgroup_step +
-                      in_warpgroup / 8 * tile_.group_stride + in_warpgroup % 8;
+    const int in_warpgroup = column % shape().columns;
+    const int start = (column / shape().columns * tile_.warpgroup_step +
+                       in_warpgroup / 8 * tile_.group_stride + in_warpgroup % 8) *
+                      tile_.row_units;
     int64_t sum = 0;
     for (int i = 0; i < tile_.steps[kind].count; ++i) {
       const Step& step = tile_.steps[kind].step[i];
@@ -168,8 +180,8 @@ class TileRun {
 
   int64_t weight(int group, int chunk, const FilterUnit& unit, int e) const {
     const int64_t c = channel(chunk, unit.unit, e);
-    const int64_t r = group + int64_t{unit.row} * tile_.row_step;
-    const int64_t s = unit.column + e / tile_.unit_channels;
+    const int64_t r = group / tile_.column_groups + int64_t{unit.row} * tile_.row_step;
+    const int64_t s = group % tile_.column_groups + unit.column + e / tile_.unit_channels;
     return unit.row < 0 || c >= problem_.c || s >= problem_.s ? 0 : filter_at(c, r, s);
   }
 

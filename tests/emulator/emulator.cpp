@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "cuda/device.hpp"
+#include "cuda/tensor_map.hpp"
 
 alignas(1024) char dynamic_shared_memory[emulator::kSharedBytes];
 
@@ -186,6 +187,30 @@ CurrentDevice::~CurrentDevice() {}
 int multiprocessors(int32_t) { return 3; }
 int compute_capability(int32_t) { return 90; }
 int shared_bytes_of_block(int32_t) { return emulator::kSharedBytes; }
+
+CUtensorMap tensor_map(CUtensorMapDataType, int64_t element_bytes, const void* data,
+                       const Tensor& tensor, const Box& box) {
+  emulator::TensorMap map{};
+  static_assert(sizeof map <= sizeof(CUtensorMap));
+  map.data = static_cast<char*>(const_cast<void*>(data));
+  map.element_bytes = element_bytes;
+  map.row_bytes = box.channels * element_bytes;
+  const int order[] = {1, 3, 0, 2};
+  const int64_t sides[] = {box.channels, box.columns, box.images, box.rows};
+  for (int i = 0; i < 4; ++i) {
+    map.size[i] = tensor.size[order[i]];
+    map.stride_bytes[i] = i == 0 ? element_bytes : tensor.stride[order[i]] * element_bytes;
+    map.box[i] = sides[i];
+    if (i > 0 && map.size[i] > 1 && (map.stride_bytes[i] <= 0 || map.stride_bytes[i] % 16 != 0))
+      emulator::fail("a tensor map of no whole words");
+    if (map.size[i] < 1 || map.box[i] < 1 || map.box[i] > 256)
+      emulator::fail("a tensor map of impossible sizes");
+  }
+  if (reinterpret_cast<uintptr_t>(data) % 16 != 0) emulator::fail("a misaligned tensor map");
+  CUtensorMap result{};
+  std::memcpy(&result, &map, sizeof map);
+  return result;
+}
 
 }  // namespace im2win::cuda
 

@@ -158,7 +158,37 @@ void stride_apart(im2win_conv2d_desc& desc) {
   desc.input_layout = IM2WIN_STRIDED;
 }
 
+/// What comes and leaves as boxes.
+im2win_conv2d_desc random_pixel_rows() {
+  im2win_conv2d_desc desc = default_desc();
+  desc.groups = once_in(5) ? 2 : 1;
+  desc.n = between(1, 4);
+  desc.c = desc.groups * 8 * between(1, 10);
+  desc.k = desc.groups * (once_in(4) ? 128 : 8 * between(1, 18));
+  desc.h = between(1, 14);
+  desc.w = between(1, 20);
+  desc.r = between(1, 3);
+  desc.s = between(1, 3);
+  desc.stride_h = between(1, 2);
+  desc.stride_w = between(1, 2);
+  desc.dilation_h = between(1, 2);
+  desc.dilation_w = between(1, 2);
+  if (once_in(2)) {
+    desc.padding_top = desc.padding_bottom = between(0, 2);
+    desc.padding_left = desc.padding_right = between(0, 2);
+  }
+  const int32_t dtypes[] = {IM2WIN_FLOAT32, IM2WIN_FLOAT16, IM2WIN_BFLOAT16};
+  desc.dtype = dtypes[between(0, 2)];
+  desc.math = desc.dtype == IM2WIN_FLOAT32 ? IM2WIN_MATH_TF32 : IM2WIN_MATH_FP32;
+  desc.input_layout = desc.output_layout = IM2WIN_NHWC;
+  if (once_in(2)) desc.bias_dtype = desc.dtype;
+  if (once_in(2)) desc.activation = IM2WIN_RELU;
+  return desc;
+}
+
 im2win_conv2d_desc random_desc() {
+  if (once_in(3)) return random_pixel_rows();
+
   im2win_conv2d_desc desc = default_desc();
   const int64_t groups = once_in(4) ? between(2, 3) : 1;
   desc.n = between(1, 3);

@@ -102,6 +102,13 @@ Arguments<Element>::Arguments(const Problem& problem, const TileChoice& choice,
       column_stride(static_cast<int32_t>(problem.w > 1 ? problem.input.stride[3] : 0)),
       r(static_cast<int32_t>(problem.r)),
       s(static_cast<int32_t>(problem.s)),
+      column_groups(tile.column_groups),
+      phase_rows(problem.stride_h),
+      phase_columns(problem.stride_w),
+      phase_rows_above(static_cast<int32_t>(ceil_div(problem.padding_top, problem.stride_h))),
+      phase_columns_left(static_cast<int32_t>(ceil_div(problem.padding_left, problem.stride_w))),
+      boxed(tile.boxed()),
+      stored(tile.stored != 0),
       raw_rows(std::max(tile.raw.rows, 1)),
       raw_lines(static_cast<int32_t>(tile.raw_lines())),
       raw_column(static_cast<int32_t>(raw_column_elements(problem))),
@@ -129,18 +136,20 @@ PackArguments::PackArguments(const Problem& problem, const TileChoice& choice,
       slabs(tile.slabs()),
       chunks(tile.chunks),
       tile_blocks(shape.filters / kPackFilters),
-      filter_columns(problem.s),
+      column_groups(tile.column_groups),
+      slab_columns(tile.column_groups > 1 ? 1 : problem.s),
       rows{Divisor(tile.group_rows), Divisor(std::max(tile.group_rows - 1, 1))},
       blocks(problem.groups * filter_blocks.divisor * slabs.divisor),
       filters_per_group(problem.k_per_group()),
       channels(problem.c_per_group()),
       r(static_cast<int32_t>(problem.r)),
+      s(static_cast<int32_t>(problem.s)),
       tile_filters(shape.filters),
       filter_tiles(static_cast<int32_t>(fused::filter_tiles(problem, shape))),
       copies(forms_sums_again(problem, tile, operands)) {
   const int64_t channels_of_slab =
       std::min<int64_t>(channels, int64_t{tile.units} * tile.unit_channels);
-  pitch = static_cast<int32_t>(channels_of_slab * tile.group_rows * problem.s) | 1;
+  pitch = static_cast<int32_t>(channels_of_slab * tile.group_rows * slab_columns.divisor) | 1;
   std::copy(std::begin(problem.filter.stride), std::end(problem.filter.stride), stride);
 }
 
@@ -155,6 +164,59 @@ bool choose(const Problem& problem, const Kernels<Element>& kernels, const Chip&
   return choose_tile(problem, kernels.operands, shapes, count, chip, choice);
 }
 
+/// The tensors whose boxes a plan's launches copy.
+class BoxedTensors {
+ public:
+  BoxedTensors(const Problem& problem, const Tile& tile, Operands operands)
+      : input_(problem.input),
+        output_(problem.output),
+        stride_h_(problem.stride_h),
+        stride_w_(problem.stride_w),
+        bytes_(moved_bytes(operands)),
+        input_type_(operands == Operands::kTf32 ? CU_TENSOR_MAP_DATA_TYPE_TFLOAT32
+                                                : type_of(operands)),
+        output_type_(type_of(operands)),
+        input_box_{unsigned_of(tile.row_units * tile.unit_channels), unsigned_of(tile.pitch),
+                   unsigned_of(tile.images), unsigned_of(tile.box_rows)},
+        output_box_{unsigned_of(kBoxRowBytes / bytes_), unsigned_of(tile.columns),
+                    unsigned_of(tile.images), unsigned_of(tile.rows)} {}
+
+  /// Each phase is every stride'th row and column, from one on.
+  void map_inputs(const void* data, CUtensorMap (&maps)[kMaxPhases]) const {
+    CUtensorMap* map = maps;
+    for (int64_t row = 0; row < stride_h_; ++row)
+      for (int64_t column = 0; column < stride_w_; ++column, ++map) {
+        Tensor phase = input_;
+        phase.size[2] = ceil_div(input_.size[2] - row, stride_h_);
+        phase.size[3] = ceil_div(input_.size[3] - column, stride_w_);
+        phase.stride[2] *= stride_h_;
+        phase.stride[3] *= stride_w_;
+        const int64_t first = row * input_.stride[2] + column * input_.stride[3];
+        *map = tensor_map(input_type_, bytes_, static_cast<const char*>(data) + first * bytes_,
+                          phase, input_box_);
+      }
+  }
+
+  CUtensorMap map_output(const void* data) const {
+    return tensor_map(output_type_, bytes_, data, output_, output_box_);
+  }
+
+ private:
+  static CUtensorMapDataType type_of(Operands operands) {
+    switch (operands) {
+      case Operands::kHalf: return CU_TENSOR_MAP_DATA_TYPE_FLOAT16;
+      case Operands::kBFloat16: return CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
+      default: return CU_TENSOR_MAP_DATA_TYPE_FLOAT32;
+    }
+  }
+  static uint32_t unsigned_of(int64_t x) { return static_cast<uint32_t>(x); }
+
+  Tensor input_, output_;
+  int64_t stride_h_, stride_w_, bytes_;
+  CUtensorMapDataType input_type_, output_type_;
+  Box input_box_, output_box_;
+};
+
 template <class Element>
 class Fused final : public Convolution {
  public:
@@ -164,6 +226,7 @@ class Fused final : public Convolution {
         pack_(kernels.pack),
         arguments_(problem, choice, kernel_.shape, kernels.operands),
         pack_arguments_(problem, choice, kernel_.shape, kernels.operands),
+        boxed_(problem, choice.tile, kernels.operands),
         blocks_(std::min<int64_t>(arguments_.tiles, multiprocessors(device))) {
     const CurrentDevice current(device);
     allow_shared_memory(reinterpret_cast<const void*>(kernel_.run), shared_bytes_of_block(device));
@@ -183,8 +246,11 @@ class Fused final : public Convolution {
     a.input = static_cast<const Element*>(buffers.input);
     a.filters = static_cast<const char*>(buffers.filter);
     a.outputs.bind(buffers);
-    if (reinterpret_cast<uintptr_t>(buffers.input) % kUnitBytes != 0) a.vectors = a.copies = false;
-    if (reinterpret_cast<uintptr_t>(buffers.output) % kUnitBytes != 0) a.words = false;
+    if (reinterpret_cast<uintptr_t>(buffers.input) % kUnitBytes != 0)
+      a.vectors = a.copies = a.boxed = a.stored = false;
+    if (reinterpret_cast<uintptr_t>(buffers.output) % kUnitBytes != 0) a.words = a.stored = false;
+    if (a.boxed) boxed_.map_inputs(buffers.input, a.inputs);
+    if (a.stored) a.output = boxed_.map_output(buffers.output);
     launch_shared("fused_kernel", kernel_.run, blocks_, kernel_.shape.threads(),
                   static_cast<size_t>(a.shared.total), stream, a);
   }
@@ -206,6 +272,7 @@ class Fused final : public Convolution {
   PackKernel<Element> pack_;
   Arguments<Element> arguments_;
   PackArguments pack_arguments_;
+  BoxedTensors boxed_;
   int64_t blocks_;
 };
 
@@ -228,6 +295,32 @@ constexpr Chip least_chip(Instructions instructions) {
   return {1, is_hopper ? 227 * 1024 : 99 * 1024, is_hopper};
 }
 
+constexpr int64_t kMaxSize = int64_t{1} << 20;
+
+/// Images one below the other, where rows follow each other from image to image and no window meets two:
+/// tiles then have any rows of them.
+Problem with_merged_images(Problem problem) {
+  const auto follow = [](const Tensor& tensor) {
+    return tensor.size[2] == 1 || tensor.stride[0] == tensor.size[2] * tensor.stride[2];
+  };
+  const bool padded = (problem.padding_top | problem.padding_bottom) != 0;
+  const int64_t h = problem.n * problem.h;
+  if (problem.n <= 1 || problem.r > 1 || padded || problem.h != problem.p * problem.stride_h ||
+      h >= kMaxSize || !follow(problem.input) || !follow(problem.output) ||
+      (problem.has_residual && !follow(problem.residual)) ||
+      std::abs(problem.input.stride[0]) * problem.n >= kMaxSpan)
+    return problem;
+  for (Tensor* tensor : {&problem.input, &problem.output, &problem.residual}) {
+    if (tensor->size[2] == 1) tensor->stride[2] = tensor->stride[0];
+    tensor->size[2] *= tensor->size[0];
+    tensor->size[0] = 1;
+  }
+  problem.p *= problem.n;
+  problem.h = h;
+  problem.n = 1;
+  return problem;
+}
+
 /// A product of split operands is off by 2^-21 at most, where a sum of float32 products may be off by
 /// 2^-22 of their magnitudes: it is far below that where many products, off by chance, make up a sum.
 constexpr int64_t kLeastSplitProducts = 16;
@@ -237,7 +330,7 @@ std::string refuse_sizes(const Problem& problem) {
        {problem.h, problem.w, problem.p, problem.q, problem.r, problem.s, problem.c_per_group(),
         problem.k_per_group(), problem.stride_h, problem.stride_w, problem.r * problem.dilation_h,
         problem.s * problem.dilation_w})
-    if (size >= int64_t{1} << 20) return text("takes sizes and steps below 2^20, not ", size);
+    if (size >= kMaxSize) return text("takes sizes and steps below 2^20, not ", size);
   const auto reach = [&](int dimension, int64_t count) {
     return std::abs(problem.input.stride[dimension]) * (count - 1);
   };
@@ -262,8 +355,9 @@ std::string refuse_fused(const Problem& problem) {
                 problem.window_elements());
   if (std::string reason = refuse_sizes(problem); !reason.empty()) return reason;
   TileChoice choice;
-  if (!with_kernels<kInstructions>(problem, [&](const auto& kernels) {
-        return choose(problem, kernels, least_chip(kInstructions), choice);
+  const Problem merged = with_merged_images(problem);
+  if (!with_kernels<kInstructions>(merged, [&](const auto& kernels) {
+        return choose(merged, kernels, least_chip(kInstructions), choice);
       }))
     return text("takes no filters of ", problem.r, " x ", problem.s, " with these steps");
   return "";
@@ -281,8 +375,9 @@ std::string fused_refuses_device(int32_t device) {
 }
 
 template <fused::Instructions kInstructions>
-std::unique_ptr<Convolution> configure_fused(const Problem& problem, const Target& target) {
+std::unique_ptr<Convolution> configure_fused(const Problem& given, const Target& target) {
   using namespace fused;
+  const Problem problem = with_merged_images(given);
   const Chip chip = {multiprocessors(target.device), shared_bytes_of_block(target.device),
                      kInstructions == Instructions::kWgmma};
   return with_kernels<kInstructions>(

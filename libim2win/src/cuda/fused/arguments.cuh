@@ -7,9 +7,10 @@
 #include "cuda/epilogue.cuh"
 #include "cuda/fused/shared.hpp"
 #include "cuda/fused/tile.hpp"
+#include "cuda/tensor_map.hpp"
 #include "problem.hpp"
 
-extern __shared__ __align__(128) char dynamic_shared_memory[];
+extern __shared__ __align__(1024) char dynamic_shared_memory[];
 
 namespace im2win::cuda::fused {
 
@@ -45,6 +46,11 @@ struct Arguments {
   int64_t stride_n, stride_c;
   int32_t row_stride, column_stride;  // of the input
   int32_t r, s;
+  // Boxes: of the input's phases, in rows, then columns; and of the output.
+  CUtensorMap inputs[kMaxPhases], output;
+  Divisor column_groups, phase_rows, phase_columns;
+  int32_t phase_rows_above, phase_columns_left;  // of the padding, and more to whole phases
+  bool boxed, stored;
   // Raw lines.
   Divisor raw_rows;
   int32_t raw_lines;   // of a slab
@@ -62,6 +68,17 @@ struct Arguments {
   Arguments(const Problem& problem, const TileChoice& choice, const KernelShape& shape,
             Operands operands);
 };
+
+struct Tap {
+  int row, column;
+};
+
+/// From which the taps of a group are counted.
+template <class Element>
+__device__ __forceinline__ Tap first_tap(const Arguments<Element>& a, int tap_group) {
+  const auto [row, column] = a.column_groups.divide(tap_group);
+  return {row, column};
+}
 
 struct TilePosition {
   int32_t group, filter_tile;
@@ -90,9 +107,9 @@ __device__ __forceinline__ TilePosition locate(const Arguments<Element>& a, int3
   return tile;
 }
 
-/// The kind of a row group: its index in Tile::steps.
-__device__ __forceinline__ int kind_of(const Tile& tile, int row_group) {
-  return row_group < tile.full_groups ? 0 : 1;
+/// The kind of a tap group: its index in Tile::steps.
+__device__ __forceinline__ int kind_of(const Tile& tile, int tap_group) {
+  return tap_group < tile.full_groups ? 0 : 1;
 }
 
 }  // namespace im2win::cuda::fused

@@ -39,6 +39,11 @@ struct Kernel {
                                                : 2 * 128 - kMultiplyingRegisters;
 };
 
+/// Whether operands are the input's elements, which may come as boxes.
+template <class T>
+constexpr bool kHasBoxes =
+    T::kInstructions == Instructions::kWgmma && T::kOperands != Operands::kSplit;
+
 /// How a slab of split operands was scaled.
 struct SlabScale {
   float inverse;
@@ -50,6 +55,7 @@ struct Barriers {
   Ring<kMaxSlabStages> slabs;
   Ring<kMaxFilterStages> filters;
   uint64_t raw_full[kMaxRawStages];
+  uint64_t outputs_full, outputs_empty;  // the boxes of a tile's outputs
   SlabScale scales[kMaxSlabStages];
   Magnitudes magnitudes[2][kMaxStagingThreads / 32];
 };
@@ -75,6 +81,14 @@ struct Block {
   }
   __device__ __forceinline__ Patch& patch(int multiplying_warp) const {
     return reinterpret_cast<Patch*>(dynamic_shared_memory + layout.patches)[multiplying_warp];
+  }
+  /// Of some of a tile's outputs.
+  __device__ __forceinline__ char* box(int number) const {
+    return dynamic_shared_memory + layout.boxes + number * layout.box;
+  }
+  /// The rows of boxes that a multiplying warpgroup's columns are: in the room of its tables.
+  __device__ __forceinline__ uint16_t* box_rows(int warpgroup) const {
+    return reinterpret_cast<uint16_t*>(columns(warpgroup));
   }
   __device__ __forceinline__ Place* places() const {
     return reinterpret_cast<Place*>(dynamic_shared_memory + layout.places);

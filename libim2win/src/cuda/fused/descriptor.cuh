@@ -1,9 +1,11 @@
-// Where an operand of a product is in shared memory: wgmma's matrix descriptor of core matrices, 8
-// rows by 16 bytes, without swizzle (PTX ISA, "Asynchronous warpgroup-level matrix instructions").
+// Where an operand of a product is in shared memory: wgmma's matrix descriptor, K-major (PTX ISA,
+// "Asynchronous warpgroup-level matrix instructions"): of core matrices, 8 rows by 16 bytes, without
+// swizzle, or of rows of 32, 64 or 128 bytes, swizzled.
 //
-// It holds the start, the distance of a step's two units (leading dimension) and that of
-// neighbouring core matrices along the rows (stride), in units of 16 bytes at bits 0, 16 and 32. A
-// start may be any multiple of 16 bytes, so the shift of a tap is an addition.
+// It holds the start, the distance of a step's two units (leading dimension; of no meaning with a
+// swizzle, where they are neighbours) and that of 8 rows from the next ones (stride), in units of 16
+// bytes at bits 0, 16 and 32, and the swizzle at bit 62. A start may be any multiple of 16 bytes, so the
+// shift of a tap is an addition: swizzles exchange bits of absolute addresses.
 #pragma once
 
 #include <cstdint>
@@ -12,11 +14,17 @@
 
 namespace im2win::cuda::fused {
 
+/// Of rows of so many units.
+__device__ __forceinline__ uint32_t swizzle_of(int row_units) {
+  return row_units == 8 ? 1 : row_units == 4 ? 2 : row_units == 2 ? 3 : 0;
+}
+
 class Descriptor {
  public:
   /// `leading` and `stride` in units.
-  __device__ __forceinline__ Descriptor(uint32_t address, uint32_t leading, uint32_t stride)
-      : low_(leading << 16 | address / kUnitBytes), high_(stride) {}
+  __device__ __forceinline__ Descriptor(uint32_t address, uint32_t leading, uint32_t stride,
+                                        uint32_t swizzle = 0)
+      : low_(leading << 16 | address / kUnitBytes), high_(swizzle << 30 | stride) {}
 
   /// Further on by a step's offset (see Step), or by units.
   __device__ __forceinline__ Descriptor operator+(uint32_t step) const {
@@ -26,6 +34,8 @@ class Descriptor {
   }
 
   __device__ __forceinline__ uint64_t bits() const { return uint64_t{high_} << 32 | low_; }
+
+  // Without a swizzle, for those who read operands themselves:
 
   /// The bytes between neighbouring core matrices along the rows.
   __device__ __forceinline__ uint32_t stride() const { return high_ * kUnitBytes; }

@@ -35,8 +35,8 @@ class FilterStaging {
     const char* from =
         a_.filters +
         (int64_t{tile.group} * a_.filter_tiles.divisor + tile.filter_tile) * a_.packed.tile_bytes;
-    for (int row_group = 0; row_group < a_.tile.row_groups; ++row_group) {
-      const int steps = a_.tile.steps[kind_of(a_.tile, row_group)].count;
+    for (int tap_group = 0; tap_group < a_.tile.tap_groups; ++tap_group) {
+      const int steps = a_.tile.steps[kind_of(a_.tile, tap_group)].count;
       for (int chunk = 0; chunk < a_.tile.chunks; ++chunk) {
         for (int step = 0, count; step < steps; step += count) {
           count = batch_of(kTraits, steps - step);

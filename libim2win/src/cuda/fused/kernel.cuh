@@ -4,6 +4,7 @@
 
 #include "cuda/fused/arguments.cuh"
 #include "cuda/fused/block.cuh"
+#include "cuda/fused/boxes.cuh"
 #include "cuda/fused/filters.cuh"
 #include "cuda/fused/multiply.cuh"
 #include "cuda/fused/staging.cuh"
@@ -15,6 +16,10 @@ namespace im2win::cuda::fused {
 template <class T>
 __device__ __forceinline__ void multiply_and_write(const Arguments<typename T::Element>& a,
                                                    Block<T> block, int warpgroup) {
+  if (kHasBoxes<T> && a.stored) {
+    OutputBoxes<T>::place_columns(a, block, warpgroup, static_cast<int>(threadIdx.x % 128));
+    ptx::named_barrier(kColumnsBarrier + warpgroup, 128);
+  }
   // Apart by about half a tile, one warpgroup multiplies while the other writes.
   if (warpgroup == 1) ptx::named_barrier(kStartBarrier, kMultiplyingThreads);
   Multiplier<T> multiplier(a, block, warpgroup);
@@ -27,22 +32,43 @@ __device__ __forceinline__ void multiply_and_write(const Arguments<typename T::E
   }
 }
 
-/// See SharedLayout.
+/// See SharedLayout. A slab has lines of units with room at their ends: each of a part's units; or planes
+/// that are boxes.
 template <class T>
 __device__ __forceinline__ void clear_gaps(const Arguments<typename T::Element>& a,
                                            Block<T> block) {
-  const uint4 zeros = make_uint4(0, 0, 0, 0);
-  const int step = static_cast<int>(blockDim.x);
-  const int units = traits(T::kOperands).parts * a.tile.units;
-  for (int i = threadIdx.x; i < a.tile.slab_stages * units; i += step) {
-    char* unit = block.slab(i / units) + i % units * a.tile.positions_pitch * kUnitBytes;
-    for (int position = a.tile.positions; position < a.tile.positions_pitch; ++position)
-      *reinterpret_cast<uint4*>(unit + position * kUnitBytes) = zeros;
+  const Tile& tile = a.tile;
+  const int box = tile.box_rows * tile.images * tile.pitch;
+  const int lines = tile.boxed() ? tile.planes : traits(T::kOperands).parts * tile.units;
+  const int pitch = tile.boxed() ? tile.plane_positions * tile.row_units : tile.positions_pitch;
+  const int used = tile.boxed() ? box * tile.row_units : tile.positions;
+  const int overrun = tile.overrun * tile.row_units;
+  const auto clear = [](char* slab, int unit) {
+    *reinterpret_cast<uint4*>(slab + unit * kUnitBytes) = make_uint4(0, 0, 0, 0);
+  };
+  for (int stage = 0; stage < tile.slab_stages; ++stage) {
+    for (int line = threadIdx.x; line < lines; line += static_cast<int>(blockDim.x))
+      for (int i = used; i < pitch; ++i) clear(block.slab(stage), line * pitch + i);
+    for (int i = threadIdx.x; i < overrun; i += static_cast<int>(blockDim.x))
+      clear(block.slab(stage), lines * pitch + i);
   }
-  for (int i = threadIdx.x; i < a.tile.overrun; i += step)
-    *reinterpret_cast<uint4*>(dynamic_shared_memory + a.shared.overrun + i * kUnitBytes) = zeros;
   if constexpr (T::kInstructions == Instructions::kWgmma)
     ::cuda::ptx::fence_proxy_async(::cuda::ptx::space_shared);
+}
+
+/// Inputs to slabs; and, where they come as boxes, outputs away.
+template <class T>
+__device__ __forceinline__ void bring_windows(const Arguments<typename T::Element>& a,
+                                              Block<T> block, int warp) {
+  if constexpr (kHasBoxes<T>) {
+    if (a.boxed) {
+      if (threadIdx.x % 32 != 0) return;
+      if (warp == 0) BoxStaging<T>(a, block).run();
+      if (warp == 1 && a.stored) store_boxes<T>(a, block);
+      return;
+    }
+  }
+  WindowStaging<T>(a, block).run();
 }
 
 template <class T>
@@ -52,11 +78,15 @@ __global__ void __launch_bounds__(T::kShape.threads(), 1)
   constexpr bool kWgmma = T::kInstructions == Instructions::kWgmma;
   const Block<T> block = {a.shared};
   if (threadIdx.x == 0) {
-    barriers().slabs.initialize(a.copies ? T::kStagingThreads : T::kStagingThreads / 32,
+    barriers().slabs.initialize(a.boxed    ? 1
+                                : a.copies ? T::kStagingThreads
+                                           : T::kStagingThreads / 32,
                                 kMultiplyingWarps);
     barriers().filters.initialize(1, kMultiplyingWarps);
     for (uint64_t& full : barriers().raw_full)
       ::cuda::ptx::mbarrier_init(&full, T::kStagingThreads);
+    ::cuda::ptx::mbarrier_init(&barriers().outputs_full, kMultiplyingWarps);
+    ::cuda::ptx::mbarrier_init(&barriers().outputs_empty, 1);
     if constexpr (kWgmma)
       ::cuda::ptx::fence_mbarrier_init(::cuda::ptx::sem_release, ::cuda::ptx::scope_cluster);
   }
@@ -68,7 +98,7 @@ __global__ void __launch_bounds__(T::kShape.threads(), 1)
   if (warp < T::kFirstMultiplier / 32) {
     if constexpr (kWgmma) ptx::give_up_registers<T::kStagingRegisters>();
     if (warp < T::kStagingThreads / 32) {
-      WindowStaging<T>(a, block).run();
+      bring_windows<T>(a, block, warp);
     } else {
       FilterStaging<T>(a, block).run();
     }

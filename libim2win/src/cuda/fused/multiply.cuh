@@ -32,8 +32,9 @@ class Multiplier {
         block_(block),
         filters_(Descriptor(ptx::shared_address(block.filter_stage(0)), T::kShape.filters, 8) +
                  first_filter(warpgroup)),
-        windows_(Descriptor(ptx::shared_address(block.slab(0)), 0, a.tile.group_stride) +
-                 warpgroup * a.tile.warpgroup_step),
+        windows_(Descriptor(ptx::shared_address(block.slab(0)), 0,
+                            a.tile.group_stride * a.tile.row_units, swizzle_of(a.tile.row_units)) +
+                 warpgroup * a.tile.warpgroup_step * a.tile.row_units),
         own_filter_(first_filter(warpgroup) + threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4),
         is_first_(warpgroup == 0) {}
 
@@ -81,7 +82,13 @@ class Multiplier {
     if (!a_.tile.resident || first_tile_) barriers().filters.wait_full(filter_);
   }
   __device__ __forceinline__ void release_filters(int stage) {
-    if (!a_.tile.resident && is_teller()) barriers().filters.arrive_empty(stage);
+    if (a_.tile.resident) return;
+    if constexpr (!kWgmma) __syncwarp();  // each lane has read
+    if (is_teller()) barriers().filters.arrive_empty(stage);
+  }
+  __device__ __forceinline__ void release_slab(int stage) {
+    if constexpr (!kWgmma) __syncwarp();
+    if (is_teller()) barriers().slabs.arrive_empty(stage);
   }
   /// The steps of a batch, read here and not where they are used, which would have to wait for them.
   __device__ __forceinline__ static void read_steps(const Steps& steps, int first,
@@ -98,8 +105,8 @@ class Multiplier {
   /// read is handed back when the one after has been issued.
   __device__ __forceinline__ void multiply_whole(Sums<T::kSums>& sums) {
     Pending pending;
-    for (int row_group = 0; row_group < a_.tile.row_groups; ++row_group) {
-      const Steps& steps = a_.tile.steps[kind_of(a_.tile, row_group)];
+    for (int tap_group = 0; tap_group < a_.tile.tap_groups; ++tap_group) {
+      const Steps& steps = a_.tile.steps[kind_of(a_.tile, tap_group)];
       for (int chunk = 0; chunk < a_.tile.chunks; ++chunk) {
         barriers().slabs.wait_full(slab_);
         // Copies are no writes of the async proxy, by which wgmma reads.
@@ -126,7 +133,7 @@ class Multiplier {
 
   __device__ __forceinline__ void hand_back(Pending& pending) {
     if (pending.filters >= 0) release_filters(pending.filters);
-    if (pending.slab >= 0 && is_teller()) barriers().slabs.arrive_empty(pending.slab);
+    if (pending.slab >= 0) release_slab(pending.slab);
     pending.filters = pending.slab = -1;
   }
 
@@ -164,7 +171,7 @@ class Multiplier {
     float factor[2];     // that takes the scales of the slab and of a filter out of a product
     float bound[2] = {0, 0};
     bool doubtful[2] = {false, false};
-    int row_group = 0, chunk = 0, step = 0;
+    int tap_group = 0, chunk = 0, step = 0;
   };
 
   /// Each batch's sums start anew, low products first, and go to float32 sums with the scale of
@@ -206,8 +213,8 @@ class Multiplier {
     slab_.advance(a_.tile.slab_stages);
     if (++walk.chunk == a_.tile.chunks) {
       walk.chunk = 0;
-      if (++walk.row_group == a_.tile.row_groups) return false;
-      walk.steps = &a_.tile.steps[kind_of(a_.tile, walk.row_group)];
+      if (++walk.tap_group == a_.tile.tap_groups) return false;
+      walk.steps = &a_.tile.steps[kind_of(a_.tile, walk.tap_group)];
     }
     walk.step = 0;
     walk.scale += T::kShape.filters;
@@ -255,7 +262,7 @@ class Multiplier {
     if (more) batch = next_batch(walk);
     Order::end(part);
     release_filters(used_filters);
-    if (slab_ends && is_teller()) barriers().slabs.arrive_empty(used_slab);
+    if (slab_ends) release_slab(used_slab);
     add(part, factor[0], factor[1], sums);
     return more;
   }

@@ -31,10 +31,11 @@ struct PackArguments {
   FilterOrder order;
   PackedFilter packed;
   Divisor filter_blocks, slabs, chunks, tile_blocks;  // a block packs the filters of one slab
-  Divisor filter_columns, rows[2];  // of a slab's filters, by the kind of its row group
+  Divisor column_groups;
+  Divisor slab_columns, rows[2];  // of a slab's filters; rows by the kind of its tap group
   int64_t blocks;
   int64_t filters_per_group, channels;
-  int32_t r;
+  int32_t r, s;
   int32_t tile_filters, filter_tiles;
   int32_t pitch;  // of a filter's elements of a slab in shared memory, odd: filters differ in banks
   bool copies;    // whether the filter is also kept as it is
@@ -45,11 +46,11 @@ struct PackArguments {
 };
 
 /// The steps of a filter tile before those of a slab.
-__device__ __forceinline__ int64_t steps_before(const Tile& tile, int row_group, int chunk) {
-  const int full = min(row_group, tile.full_groups);
+__device__ __forceinline__ int64_t steps_before(const Tile& tile, int tap_group, int chunk) {
+  const int full = min(tap_group, tile.full_groups);
   const int64_t groups =
-      int64_t{full} * tile.steps[0].count + int64_t{row_group - full} * tile.steps[1].count;
-  return groups * tile.chunks + int64_t{chunk} * tile.steps[kind_of(tile, row_group)].count;
+      int64_t{full} * tile.steps[0].count + int64_t{tap_group - full} * tile.steps[1].count;
+  return groups * tile.chunks + int64_t{chunk} * tile.steps[kind_of(tile, tap_group)].count;
 }
 
 /// What a block packs: through shared memory, as reads follow a filter and writes go from filter to
@@ -63,12 +64,15 @@ class FilterPacker {
       : a_(a), shared_(shared) {
     const auto [rest, slab] = a.slabs.divide(static_cast<int32_t>(blockIdx.x));
     const auto [group, filter_block] = a.filter_blocks.divide(rest);
-    const auto [row_group, chunk] = a.chunks.divide(slab);
+    const auto [tap_group, chunk] = a.chunks.divide(slab);
     const auto [tile, block_of_tile] = a.tile_blocks.divide(filter_block);
     slab_ = slab;
     chunk_ = chunk;
-    row_group_ = row_group;
-    kind_ = kind_of(a.tile, row_group);
+    tap_group_ = tap_group;
+    const auto [row, column] = a.column_groups.divide(tap_group);
+    first_row_ = row;
+    first_column_ = column;
+    kind_ = kind_of(a.tile, tap_group);
     first_channel_ = chunk * a.tile.units * a.tile.unit_channels;
     channels_ =
         min(static_cast<int>(a.channels) - first_channel_, a.tile.units * a.tile.unit_channels);
@@ -86,20 +90,21 @@ class FilterPacker {
   __device__ __forceinline__ Magnitudes load(const Moved* filter, Moved* exact) {
     const int own = static_cast<int>(threadIdx.x / 32);
     const int count =
-        channels_ * static_cast<int>(a_.rows[kind_].divisor * a_.filter_columns.divisor);
+        channels_ * static_cast<int>(a_.rows[kind_].divisor * a_.slab_columns.divisor);
     const int64_t k = first_k_ + own;
     filter += k * a_.stride[0];
-    exact += k * a_.channels * a_.r * a_.filter_columns.divisor;
+    exact += k * a_.channels * a_.r * a_.s;
     Magnitudes magnitudes;
 #pragma unroll 4
     for (int i = threadIdx.x % 32; i < count; i += 32) {
-      const auto [line, s] = a_.filter_columns.divide(i);
+      const auto [line, column] = a_.slab_columns.divide(i);
       const auto [channel, row] = a_.rows[kind_].divide(line);
-      const int64_t c = first_channel_ + channel, r = row_group_ + row * a_.tile.row_step;
+      const int64_t c = first_channel_ + channel, r = first_row_ + row * a_.tile.row_step;
+      const int s = first_column_ + column;
       const Moved x = ptx::load_if(own < filters_,
                                    filter + c * a_.stride[1] + r * a_.stride[2] + s * a_.stride[3]);
       shared_.elements[own * a_.pitch + i] = x;
-      if (a_.copies && own < filters_) exact[(c * a_.r + r) * a_.filter_columns.divisor + s] = x;
+      if (a_.copies && own < filters_) exact[(c * a_.r + r) * a_.s + s] = x;
       if constexpr (kOperands == Operands::kSplit) magnitudes.add(x);
     }
     return magnitudes;
@@ -111,7 +116,7 @@ class FilterPacker {
     const int count = 2 * a_.tile.steps[kind_].count;
     const int unit_bytes = a_.tile_filters * kUnitBytes;
     packed += tile_ * a_.packed.tile_bytes +
-              steps_before(a_.tile, row_group_, chunk_) * kStepUnits * unit_bytes +
+              steps_before(a_.tile, tap_group_, chunk_) * kStepUnits * unit_bytes +
               (first_in_tile_ + filter) * kUnitBytes;
     for (int i = static_cast<int>(threadIdx.x / kPackFilters); i < count; i += 32) {
       Moved x[kUnitElements];
@@ -140,7 +145,7 @@ class FilterPacker {
                                          Moved (&x)[kUnitElements]) const {
     const int mask = a_.tile.unit_channels - 1, shift = __popc(mask);
     const int rows = static_cast<int>(a_.rows[kind_].divisor);
-    const int columns = static_cast<int>(a_.filter_columns.divisor);
+    const int columns = static_cast<int>(a_.slab_columns.divisor);
 #pragma unroll
     for (int e = 0; e < kUnitElements; ++e) {
       const int c = unit.unit * a_.tile.unit_channels + (e & mask);
@@ -162,7 +167,8 @@ class FilterPacker {
 
   const PackArguments& a_;
   PackShared<Moved>& shared_;
-  int slab_, chunk_, row_group_, kind_;
+  int slab_, chunk_, tap_group_, kind_;
+  int first_row_, first_column_;  // of the tap group
   int first_channel_, channels_;  // of the slab
   int64_t first_k_;
   int filters_;  // of the block

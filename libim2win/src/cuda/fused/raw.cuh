@@ -20,7 +20,7 @@ namespace im2win::cuda::fused {
 template <class Element>
 struct SlabWalk {
   int32_t number;  // of the tile
-  int row_group = 0, chunk = 0;
+  int tap_group = 0, chunk = 0;
   TilePosition tile{};
 
   __device__ __forceinline__ explicit SlabWalk(const Arguments<Element>& a)
@@ -33,21 +33,22 @@ struct SlabWalk {
   __device__ __forceinline__ void advance(const Arguments<Element>& a) {
     if (++chunk < a.tile.chunks) return;
     chunk = 0;
-    if (++row_group < a.tile.row_groups) return;
-    row_group = 0;
+    if (++tap_group < a.tile.tap_groups) return;
+    tap_group = 0;
     number += static_cast<int32_t>(gridDim.x);
     if (!ended(a)) tile = locate(a, number);
   }
 };
 
-/// The pixels of an image, counted row by row, that the lines of a tile's row group hold.
+/// The pixels of an image, counted row by row, that the lines of a tile's tap group hold: here these
+/// are groups of rows alone.
 template <class Element>
 class LinePixels {
  public:
   __device__ __forceinline__ LinePixels(const Arguments<Element>& a, const TilePosition& tile,
-                                        int row_group)
+                                        int tap_group)
       : a_(a),
-        y0_(tile.p * a.stride_h + row_group * a.dilation_h - a.padding_top),
+        y0_(tile.p * a.stride_h + tap_group * a.dilation_h - a.padding_top),
         x0_(tile.q * a.stride_w - a.padding_left),
         begin_(tile.begin) {}
 
@@ -87,7 +88,7 @@ class RawStaging {
   __device__ __forceinline__ void bring() {
     if (ahead_.ended(a_)) return;
     const int thread = static_cast<int>(threadIdx.x);
-    const LinePixels<Element> pixels(a_, ahead_.tile, ahead_.row_group);
+    const LinePixels<Element> pixels(a_, ahead_.tile, ahead_.tap_group);
     const int first_channel = ahead_.chunk * a_.tile.units * a_.tile.unit_channels;
     const Moved* input = origin(ahead_.tile, first_channel);
     uint32_t bytes = 0;

@@ -1,6 +1,7 @@
 // What a block of im2win_fused keeps in shared memory, and where.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "cuda/fused/tile.hpp"
@@ -44,17 +45,25 @@ constexpr int table_columns(int columns) {
   return (columns + kPatchColumns - 1) / kPatchColumns * kPatchColumns;
 }
 
-/// For the rings' barriers and what goes with them.
-constexpr int kBarrierBytes = 512;
+/// Outputs on their way out as boxes: rows of so many bytes, swizzled like those of slabs. Each box
+/// has some filters of all pixels of a tile, and a row for columns that are no outputs.
+constexpr int kBoxRowBytes = 128;
 
-/// Bytes from the start of dynamic shared memory: barriers, filters, slabs, patches, places, raw lines.
+/// For the rings' barriers and what goes with them; and what boxes' beginnings are multiples of, as
+/// swizzles repeat.
+constexpr int kBarrierBytes = 1024;
+
+/// Bytes from the start of dynamic shared memory: barriers, filters, slabs, patches or boxes of outputs,
+/// places, raw lines.
 /// The columns of a product that are no outputs read past a slab's end, and positions that pad a unit:
 /// there are zeros, lest they make NaN of what happens to be there, which is looked into.
 struct SharedLayout {
-  int32_t filter_stage, slab;  // of one
+  int32_t filter_stage, slab;  // of one; a slab with the zeros after it
   int32_t part;                // from an element's high to its low operands, of a slab
-  int32_t filters, slabs, overrun, patches, columns,
-      places;  // columns: two tables of each warpgroup
+  int32_t filters, slabs, patches;
+  int32_t boxes, box;  // of outputs, in the room of patches; from a box to the next
+  int32_t columns;     // two tables of each warpgroup
+  int32_t places;
   int32_t raw, raw_stage;
   int32_t total;
 };
@@ -65,15 +74,22 @@ constexpr int moved_bytes(Operands operands) {
 
 inline SharedLayout shared_layout(const Tile& tile, const KernelShape& shape, Operands operands) {
   const OperandTraits t = traits(operands);
+  const auto aligned = [](int32_t bytes) {
+    return (bytes + kBarrierBytes - 1) / kBarrierBytes * kBarrierBytes;
+  };
   SharedLayout layout{};
   layout.filter_stage = t.batch * t.parts * 2 * shape.filters * kUnitBytes;
   layout.part = tile.units * tile.positions_pitch * kUnitBytes;
-  layout.slab = t.parts * layout.part;
+  layout.slab = t.parts * layout.part + tile.overrun * tile.row_units * kUnitBytes;
+  if (tile.boxed()) layout.slab = aligned(layout.slab);
   layout.filters = kBarrierBytes;
   layout.slabs = layout.filters + tile.filter_stages * layout.filter_stage;
-  layout.overrun = layout.slabs + tile.slab_stages * layout.slab;
-  layout.patches = layout.overrun + tile.overrun * kUnitBytes;
-  layout.columns = layout.patches + static_cast<int32_t>(kPatchBytes);
+  layout.patches = layout.slabs + tile.slab_stages * layout.slab;
+  layout.boxes = aligned(layout.patches);
+  layout.box = aligned((tile.output_rows() + 1) * kBoxRowBytes);
+  const int32_t boxes = tile.stored ? shape.filters * moved_bytes(operands) / kBoxRowBytes : 0;
+  layout.columns = std::max(layout.patches + static_cast<int32_t>(kPatchBytes),
+                            layout.boxes + boxes * layout.box);
   layout.places =
       layout.columns + 4 * table_columns(shape.columns) * static_cast<int32_t>(sizeof(ColumnPlace));
   layout.raw = layout.places + (tile.positions + 1) / 2 * 2 * static_cast<int32_t>(sizeof(Place));

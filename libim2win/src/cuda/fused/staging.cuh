@@ -29,9 +29,9 @@ class WindowStaging {
     }
     for (int32_t number = blockIdx.x; number < a_.tiles; number += gridDim.x) {
       const TilePosition tile = locate(a_, number);
-      for (int row_group = 0; row_group < a_.tile.row_groups; ++row_group) {
-        place(tile, row_group);
-        for (int chunk = 0; chunk < a_.tile.chunks; ++chunk) stage(tile, row_group, chunk);
+      for (int tap_group = 0; tap_group < a_.tile.tap_groups; ++tap_group) {
+        place(tile, tap_group);
+        for (int chunk = 0; chunk < a_.tile.chunks; ++chunk) stage(tile, tap_group, chunk);
       }
     }
   }
@@ -51,15 +51,16 @@ class WindowStaging {
     RawUnits<T> raw;
   };
 
-  /// Where the positions are in the input. Row 0 of a row group is tap row `row_group`.
-  __device__ __forceinline__ void place(const TilePosition& tile, int row_group) {
-    const LinePixels<Element> pixels(a_, tile, row_group);
+  /// Where the positions are in the input.
+  __device__ __forceinline__ void place(const TilePosition& tile, int tap_group) {
+    const Tap tap = first_tap(a_, tap_group);
+    const LinePixels<Element> pixels(a_, tile, tap.row);
     sync();  // none reads the places of the group before any more
     for (int position = thread_; position < a_.tile.positions; position += T::kStagingThreads) {
       const auto [plane, in_plane] = a_.plane_positions.divide(position);
       const auto [line, column] = a_.pitch.divide(tile.begin + in_plane);
       const auto [row, image] = a_.tile_images.divide(line);
-      const int y = pixels.y(row), x = pixels.x(column) + a_.tile.origin[plane];
+      const int y = pixels.y(row), x = pixels.x(column) + a_.tile.origin[tap.column + plane];
       const bool inside = y >= 0 && y < a_.h && tile.n + image < a_.n &&
                           (a_.tile.unit_columns > 1 || (x >= 0 && x < a_.w));
       int offset = image * static_cast<int>(a_.stride_n) + y * a_.row_stride + x * a_.column_stride;
@@ -79,7 +80,7 @@ class WindowStaging {
     sync();
   }
 
-  __device__ __forceinline__ void stage(const TilePosition& tile, int row_group, int chunk) {
+  __device__ __forceinline__ void stage(const TilePosition& tile, int tap_group, int chunk) {
     const int first_channel = chunk * a_.tile.units * a_.tile.unit_channels;
     const Moved* from = raw_.origin(tile, first_channel);
     const int channels = static_cast<int>(a_.channels) - first_channel;
@@ -87,7 +88,7 @@ class WindowStaging {
       sync();  // none reads the lines of the slab before any more
       raw_.bring();
       raw_.wait();
-      from += LinePixels<Element>(a_, tile, row_group).first(0) * a_.raw_column;
+      from += LinePixels<Element>(a_, tile, tap_group).first(0) * a_.raw_column;
     }
     if (a_.copies) {
       barriers().slabs.wait_empty(cursor_);
@@ -176,6 +177,11 @@ class WindowStaging {
     }
   }
 
+  __device__ __forceinline__ int place_of(int position, int unit) const {
+    if constexpr (!kHasBoxes<T>) return unit * a_.tile.positions_pitch + position;
+    return a_.tile.place(position, unit);
+  }
+
   /// Calls use(its place in a slab, in bytes; its elements) for each unit of a round.
   template <class Use>
   __device__ __forceinline__ void for_round(int first, const Moved (&x)[kTogether][kUnitElements],
@@ -183,7 +189,7 @@ class WindowStaging {
 #pragma unroll
     for (int i = 0; i < kTogether; ++i) {
       const auto [unit, position] = a_.positions.divide(first + i * T::kStagingThreads);
-      if (unit < a_.tile.units) use((unit * a_.tile.positions_pitch + position) * kUnitBytes, x[i]);
+      if (unit < a_.tile.units) use(place_of(position, unit) * kUnitBytes, x[i]);
     }
   }
 

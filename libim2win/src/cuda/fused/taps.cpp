@@ -23,9 +23,11 @@ void place_units(const Tile& tile, const TapColumns& columns, int row_shift, int
       for (int i = 0; i < columns.count; ++i) {
         const int s = i * columns.step;
         const auto [plane, shift] = columns.locate(s);
+        const int position =
+            plane * tile.plane_positions + row * row_shift * tile.images * tile.pitch + shift;
         placed[count++] = {
-            unit * tile.positions_pitch + plane * tile.plane_positions +
-                row * row_shift * tile.images * tile.pitch + shift,
+            tile.boxed() ? position * tile.row_units + unit
+                         : unit * tile.positions_pitch + position,
             {static_cast<int16_t>(row), static_cast<int16_t>(s), static_cast<int16_t>(unit)}};
       }
     }
@@ -45,7 +47,8 @@ std::pair<int, int> TapColumns::locate(int s) const {
   return {plane, x / stride};
 }
 
-bool arrange_columns(const Problem& problem, int unit_columns, bool apart, TapColumns& columns) {
+bool arrange_columns(const Problem& problem, int unit_columns, Columns how, TapColumns& columns) {
+  const bool apart = how != Columns::kShared;
   columns.step = unit_columns;
   columns.stride = static_cast<int>(problem.stride_w);
   columns.dilation = static_cast<int>(problem.dilation_w);
@@ -62,6 +65,10 @@ bool arrange_columns(const Problem& problem, int unit_columns, bool apart, TapCo
       columns.origin[columns.planes++] = origin;
     }
     if (!apart) columns.extra = std::max(columns.extra, x / columns.stride);
+  }
+  if (how == Columns::kBySlabs) {
+    columns.groups = columns.count;
+    columns.planes = columns.count = 1;
   }
   return true;
 }

@@ -8,13 +8,18 @@
 
 namespace im2win::cuda::fused {
 
+/// Tap columns that are congruent modulo the stride share a plane. Apart, each has its own, which takes
+/// more room but no halo; by slabs, also its own slab.
+enum class Columns { kShared, kApart, kBySlabs };
+
 /// Of the taps' columns: in which plane each is, and how far into it.
 struct TapColumns {
   int planes = 0;
   int origin[kMaxPlanes] = {};
-  int extra = 0;  // positions of a row beyond the tile's columns
-  int count = 0;  // units of a tap row, of one channel unit
-  int step = 1;   // tap columns of a unit
+  int extra = 0;   // positions of a row beyond the tile's columns
+  int groups = 1;  // of columns by slabs, each with an origin; what else is said is of one
+  int count = 0;   // units of a tap row, of one channel unit
+  int step = 1;    // tap columns of a unit
   int stride = 1, dilation = 1;
   bool apart = false;
 
@@ -22,9 +27,8 @@ struct TapColumns {
   std::pair<int, int> locate(int s) const;
 };
 
-/// Tap columns that are congruent modulo the stride share a plane; or, `apart`, each has its own,
-/// which takes more room but no halo. False where that makes too many planes or units.
-bool arrange_columns(const Problem& problem, int unit_columns, bool apart, TapColumns& columns);
+/// False where that makes too many planes or units.
+bool arrange_columns(const Problem& problem, int unit_columns, Columns how, TapColumns& columns);
 
 /// Tap rows by slabs. Rows that are congruent modulo the stride go together, and share planes; or
 /// each row is a slab's, which needs no halo.

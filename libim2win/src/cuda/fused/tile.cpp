@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "checked.hpp"
+#include "cuda/fused/cost.hpp"
 #include "cuda/fused/shared.hpp"
 #include "cuda/fused/taps.hpp"
 #include "status.hpp"
@@ -16,6 +17,25 @@ namespace {
 /// Of counts that fit an int.
 int count_of(int64_t things, int64_t each) { return static_cast<int>(ceil_div(things, each)); }
 
+int unit_channels(const Problem& problem, OperandTraits traits) {
+  const int64_t c = std::min<int64_t>(problem.c_per_group(), traits.unit_elements);
+  return problem.s > 1 ? static_cast<int>(std::bit_ceil(static_cast<unsigned>(c)))
+                       : traits.unit_elements;
+}
+
+/// Each phase of the strides must have some row and column.
+bool has_input_boxes(const Problem& problem, Operands operands) {
+  return problem.stride_h * problem.stride_w <= kMaxPhases && problem.h >= problem.stride_h &&
+         problem.w >= problem.stride_w && has_boxes(problem.input, moved_bytes(operands));
+}
+
+/// What a box takes on its way out, it takes in shared memory: bias and a bound from below.
+bool has_output_boxes(const Problem& problem, Operands operands) {
+  return !problem.has_residual && problem.alpha == 1 &&
+         (problem.activation == IM2WIN_IDENTITY || problem.activation == IM2WIN_RELU) &&
+         has_boxes(problem.output, moved_bytes(operands));
+}
+
 /// Tries all tiles, and keeps the cheapest.
 class Search {
  public:
@@ -24,15 +44,15 @@ class Search {
         operands_(operands),
         traits_(traits(operands)),
         chip_(chip),
-        best_(best) {
-    const int c = static_cast<int>(std::min<int64_t>(problem.c_per_group(), traits_.unit_elements));
-    unit_channels_ = problem.s > 1 ? static_cast<int>(std::bit_ceil(static_cast<unsigned>(c)))
-                                   : traits_.unit_elements;
-    unit_columns_ = traits_.unit_elements / unit_channels_;
-    raw_column_ = raw_column_elements(problem);
-    copies_ = operands != Operands::kSplit && unit_columns_ == 1 && problem.input.stride[1] == 1 &&
-              problem.c_per_group() % unit_channels_ == 0;
-  }
+        best_(best),
+        unit_channels_(unit_channels(problem, traits_)),
+        unit_columns_(traits_.unit_elements / unit_channels_),
+        copies_(operands != Operands::kSplit && unit_columns_ == 1 &&
+                problem.input.stride[1] == 1 && problem.c_per_group() % unit_channels_ == 0),
+        cost_(problem, operands, chip, copies_),
+        boxes_(chip.bulk_copies && copies_ && has_input_boxes(problem, operands)),
+        stores_(boxes_ && has_output_boxes(problem, operands)),
+        raw_column_(raw_column_elements(problem)) {}
 
   void try_kernel(int index, const KernelShape& shape) {
     kernel_ = index;
@@ -41,9 +61,10 @@ class Search {
     for (int units = 1; units <= 8; units *= 2) {
       if (units > 1 && units / 2 >= channel_units) break;
       for (const bool rows_apart : {false, true}) {
-        for (const bool columns_apart : {false, true}) {
+        for (const Columns how : {Columns::kShared, Columns::kApart, Columns::kBySlabs}) {
+          if (how == Columns::kBySlabs && !(boxes_ && problem_.s > 1)) continue;
           TapColumns columns;
-          if (!arrange_columns(problem_, unit_columns_, columns_apart, columns)) continue;
+          if (!arrange_columns(problem_, unit_columns_, how, columns)) continue;
           const TapRows rows(problem_, rows_apart);
           if (rows_apart && rows.groups == 1) continue;
           try_slab(static_cast<int>(ceil_div(channel_units, int64_t{units})), units, rows, columns);
@@ -62,30 +83,42 @@ class Search {
  private:
   void try_slab(int chunks, int units, const TapRows& rows, const TapColumns& columns) {
     constexpr int64_t kMaxSlabs = int64_t{1} << 20;
-    if (int64_t{rows.groups} * chunks > kMaxSlabs) return;
+    if (int64_t{rows.groups} * columns.groups * chunks > kMaxSlabs) return;
     tile_ = {};
     tile_.unit_channels = unit_channels_;
     tile_.unit_columns = unit_columns_;
     tile_.units = units;
     tile_.chunks = chunks;
-    tile_.row_groups = rows.groups;
+    tile_.row_units = 1;
+    tile_.tap_groups = rows.groups * columns.groups;
+    tile_.column_groups = columns.groups;
     tile_.group_rows = rows.rows;
     tile_.row_step = rows.step;
-    tile_.full_groups = rows.full;
+    tile_.full_groups = rows.full * columns.groups;
     tile_.planes = columns.planes;
     std::copy(std::begin(columns.origin), std::end(columns.origin), tile_.origin);
     for (int kind = 0; kind < 2; ++kind)
       tile_.steps[kind].count = count_of((rows.rows - kind) * columns.count * units, 2);
     if (tile_.steps[0].count > kMaxSteps) return;
 
-    const int q = static_cast<int>(problem_.q);
-    for (int parts = 1; parts <= 8; ++parts) {
-      const int width = count_of(q, parts);
-      try_columns(width, width + columns.extra, false, rows, columns);
-      if (width <= 8) break;
+    for (const bool boxed : {false, true}) {
+      if (boxed ? !takes_boxes() : columns.groups > 1) continue;
+      tile_.row_units = boxed ? units : 1;
+      const int q = static_cast<int>(problem_.q);
+      for (int parts = 1; parts <= 8; ++parts) {
+        const int width = count_of(q, parts);
+        try_columns(width, width + columns.extra, false, rows, columns);
+        if (width <= 8) break;
+      }
+      try_columns(8, 8 + columns.extra, true, rows, columns);
+      if (!boxed) try_run(rows, columns);
     }
-    try_columns(8, 8 + columns.extra, true, rows, columns);
-    try_run(rows, columns);
+  }
+
+  /// A row has all units of a slab; other groups' channels may be anything, and are not multiplied.
+  bool takes_boxes() const {
+    return boxes_ && tile_.units > 1 &&
+           (problem_.groups == 1 || problem_.c_per_group() % (tile_.units * unit_channels_) == 0);
   }
 
   void try_run(const TapRows& rows, const TapColumns& columns) {
@@ -97,6 +130,7 @@ class Search {
     tile_.group_stride = 8;
     tile_.column_pitch = tile_.pitch;
     tile_.warpgroup_step = shape_.filters == 128 ? 0 : shape_.columns;
+    tile_.warpgroup_columns = shape_.columns;
     if (problem_.p * tile_.pitch >= kMaxTiles) return;
     try_planes(tile_.run + int64_t{rows.extra()} * tile_.pitch + columns.extra, rows, columns);
   }
@@ -104,37 +138,51 @@ class Search {
   void try_columns(int width, int pitch, bool strip, const TapRows& rows,
                    const TapColumns& columns) {
     tile_.run = 0;
-    const int capacity = shape_.block_columns();
+    // What leaves as a box is whole rows of each warpgroup.
+    const int halves = tile_.boxed() && shape_.filters < 128 ? 2 : 1;
+    const int capacity = shape_.block_columns() / halves;
     const int lines = strip ? capacity / 8 : (capacity + pitch - width) / pitch;
     const int p = static_cast<int>(problem_.p);
     for (int images = 1; images <= std::min<int64_t>(lines, problem_.n); ++images) {
-      if (images > 1 && lines / images < p && images * p > 4 * lines) break;
+      if (images > 1 && lines / images * halves < p && images * p > 4 * lines * halves) break;
       if (images * std::abs(problem_.input.stride[0]) >= kMaxSpan) break;
-      const int most = std::min(lines / images, p);
-      tile_.rows = count_of(p, count_of(p, most));
+      const int most = std::min(lines / images * halves, p);
+      tile_.rows = static_cast<int>(round_up(count_of(p, count_of(p, most)), halves));
       tile_.images = images;
       tile_.columns = std::min(width, static_cast<int>(problem_.q));
       tile_.pitch = pitch;
       tile_.group_stride = strip ? pitch : 8;
       tile_.column_pitch = strip ? 8 : pitch;
-      tile_.warpgroup_step = shape_.filters == 128 ? 0
-                             : strip               ? shape_.columns / 8 * pitch
-                                                   : shape_.columns;
+      divide_columns(strip, halves);
       try_planes(int64_t{tile_.rows + rows.extra()} * tile_.images * tile_.pitch, rows, columns);
     }
+  }
+
+  /// Among warpgroups: rows, or columns wherever they are in them.
+  void divide_columns(bool strip, int halves) {
+    const int lines = tile_.rows / halves * tile_.images;
+    tile_.warpgroup_columns = halves == 2 ? lines * tile_.column_pitch : shape_.columns;
+    tile_.warpgroup_step = shape_.filters == 128 ? 0
+                           : halves == 2         ? lines * tile_.pitch
+                           : strip               ? shape_.columns / 8 * tile_.pitch
+                                                 : shape_.columns;
   }
 
   void try_planes(int64_t plane_positions, const TapRows& rows, const TapColumns& columns) {
     constexpr int kMaxPositions = 16384;
     if (plane_positions * tile_.planes > kMaxPositions) return;
-    tile_.plane_positions = static_cast<int>(plane_positions);
+    tile_.box_rows = tile_.rows + rows.extra();
+    tile_.plane_positions = static_cast<int>(
+        tile_.boxed() ? round_up(plane_positions, kSwizzlePositions) : plane_positions);
     tile_.positions = tile_.planes * tile_.plane_positions;
-    tile_.positions_pitch = tile_.positions | 1;
+    tile_.positions_pitch = tile_.boxed() ? tile_.positions : tile_.positions | 1;
     tile_.overrun = overrun(rows, columns);
     tile_.raw = {};
-    if (tiles() >= double(kMaxTiles) || !has_near_outputs(problem_.output) ||
+    if (tile_count(problem_, tile_, shape_) >= double(kMaxTiles) ||
+        !has_near_outputs(problem_.output) ||
         (problem_.has_residual && !has_near_outputs(problem_.residual)))
       return;
+    if (tile_.boxed()) return try_boxes(rows, columns);
     try_stages(rows, columns);
     if (!chip_.bulk_copies || copies_ || !has_raw_lines()) return;
     tile_.raw.stages = kMaxRawStages;
@@ -148,6 +196,18 @@ class Search {
       tile_.raw.pitch = raw_pitch(rows_apart);
       try_stages(rows, columns);
     }
+  }
+
+  void try_boxes(const TapRows& rows, const TapColumns& columns) {
+    if (std::max({tile_.pitch, tile_.images, tile_.box_rows}) > kMaxBox) return;
+    for (const bool stored : {false, true}) {
+      if (stored &&
+          !(stores_ && (problem_.groups == 1 || problem_.k_per_group() % shape_.filters == 0)))
+        break;
+      tile_.stored = stored;
+      try_stages(rows, columns);
+    }
+    tile_.stored = 0;
   }
 
   /// Channels that are neighbours are all in one slab's lines. Lines of a channel begin equally far
@@ -198,7 +258,7 @@ class Search {
 
   void try_stages(const TapRows& rows, const TapColumns& columns) {
     if (!fit_stages()) return;
-    const double cost = this->cost();
+    const double cost = cost_.cycles(tile_, shape_);
     if (best_.kernel >= 0 && cost >= best_.cost) return;
     best_.kernel = kernel_;
     best_.tile = tile_;
@@ -216,31 +276,13 @@ class Search {
     return reach < double(kMaxSpan);
   }
 
-  double tiles() const {
-    const double pixel_tiles =
-        double(row_tiles(problem_, tile_)) * double(column_tiles(problem_, tile_));
-    return double(ceil_div(problem_.k_per_group(), int64_t{shape_.filters})) *
-           double(problem_.groups) * double(ceil_div(problem_.n, int64_t{tile_.images})) *
-           pixel_tiles;
-  }
-
-  /// Stages of filters that a tile takes.
-  int64_t batches() const {
-    int64_t batches = 0;
-    for (int kind = 0; kind < 2; ++kind) {
-      const int groups = kind == 0 ? tile_.full_groups : tile_.row_groups - tile_.full_groups;
-      const int steps = tile_.steps[kind].count;
-      batches += int64_t{groups} * (steps / traits_.batch + steps % traits_.batch);
-    }
-    return batches * tile_.chunks;
-  }
-
   /// As many stages as shared memory holds, up to what hides latency.
   bool fit_stages() {
     const bool one_filter_tile = problem_.groups == 1 && problem_.k <= shape_.filters;
     for (tile_.slab_stages = 3; tile_.slab_stages >= 2; --tile_.slab_stages) {
-      tile_.resident = one_filter_tile && batches() <= kMaxFilterStages;
-      tile_.filter_stages = tile_.resident ? static_cast<int>(batches()) : kMaxFilterStages;
+      tile_.resident = one_filter_tile && batch_count(tile_, traits_) <= kMaxFilterStages;
+      tile_.filter_stages =
+          tile_.resident ? static_cast<int>(batch_count(tile_, traits_)) : kMaxFilterStages;
       if (fits()) return true;
       tile_.resident = 0;
       for (tile_.filter_stages = 8; tile_.filter_stages > tile_.slab_stages; --tile_.filter_stages)
@@ -254,50 +296,16 @@ class Search {
   int lead() const {
     const int64_t slabs = tile_.slabs();
     const int64_t ahead_in_slabs =
-        (tile_.slab_stages - 1) * std::max<int64_t>(batches() / slabs, 1);
-    const int64_t ahead_in_filters = tile_.resident ? batches() : tile_.filter_stages - 1;
-    return static_cast<int>(std::min({batches() / 2, ahead_in_slabs, ahead_in_filters}));
+        (tile_.slab_stages - 1) * std::max<int64_t>(batch_count(tile_, traits_) / slabs, 1);
+    const int64_t ahead_in_filters =
+        tile_.resident ? batch_count(tile_, traits_) : tile_.filter_stages - 1;
+    return static_cast<int>(
+        std::min({batch_count(tile_, traits_) / 2, ahead_in_slabs, ahead_in_filters}));
   }
 
   bool fits() const {
     return tile_.raw_lines() * tile_.raw.pitch <= chip_.shared_bytes &&
            shared_layout(tile_, shape_, operands_).total <= chip_.shared_bytes;
-  }
-
-  /// Cycles of the multiprocessor that has most to do. The constants fit the times of a thousand
-  /// tiles of the paper's layers on an H200.
-  double cost() const {
-    const bool split = operands_ == Operands::kSplit;
-    const double steps = static_cast<double>(tile_.total_steps());
-    const double slabs = tile_.slabs();
-    const double products = steps * shape_.columns * (split ? 3 : 1);  // of both warpgroups
-    const double write = (split ? 54.0 : 25.0) * shape_.columns + 300.0 * row_pieces();
-    const double warpgroup = products / 2 + (split ? 760.0 : 450.0) * double(batches()) +
-                             (split ? 2200.0 : 30.0) * slabs + write;
-    const double staging = slabs * slab_cycles();
-    const double filter_bytes = steps * 2 * traits_.parts * shape_.filters * kUnitBytes;
-    const double filters = tile_.resident ? 0 : filter_bytes / (split ? 39 : 22);
-    // What is under way at the same time hinders each other, the more the closer they are.
-    constexpr double kNorm = 8;
-    const double tile = std::pow(std::pow(products, kNorm) + std::pow(warpgroup, kNorm) +
-                                     std::pow(staging, kNorm) + std::pow(filters, kNorm),
-                                 1 / kNorm);
-    return std::max(1.0, std::ceil(tiles() / chip_.multiprocessors)) * tile + slab_cycles();
-  }
-
-  /// Where pixels of a filter are neighbours in the output: the pieces of rows that warps write.
-  double row_pieces() const {
-    if (problem_.output.stride[1] == 1) return 0;
-    return double(shape_.block_columns()) / (tile_.run > 0 ? 32 : std::min(tile_.columns, 32));
-  }
-
-  double slab_cycles() const {
-    const bool split = operands_ == Operands::kSplit;
-    const double few_threads = shape_.staging_threads() < kMaxStagingThreads ? 1.3 : 1;
-    const double units = double(tile_.positions) * tile_.units * few_threads;
-    if (copies_) return 450 + 1.5 * units;
-    if (tile_.raw.stages == 0) return split ? 1300 + 9.5 * units : 3100 + 5.6 * units;
-    return 10.0 * double(tile_.raw_lines()) + (split ? 3300 + 5.0 * units : 2500 + 2.2 * units);
   }
 
   const Problem& problem_;
@@ -307,6 +315,8 @@ class Search {
   TileChoice& best_;
   int unit_channels_, unit_columns_;
   bool copies_;
+  CostModel cost_;
+  bool boxes_, stores_;
   int64_t raw_column_;
   int kernel_ = -1;
   KernelShape shape_ = {};
@@ -316,6 +326,16 @@ class Search {
 };
 
 }  // namespace
+
+bool has_boxes(const Tensor& tensor, int64_t element_bytes) {
+  constexpr int64_t kMaxStride = int64_t{1} << 38;  // twice it is a stride of phases
+  const auto steps = [&](int dimension) {
+    const int64_t bytes = tensor.stride[dimension] * element_bytes;
+    return tensor.size[dimension] <= 1 ||
+           (bytes > 0 && bytes < kMaxStride && bytes % kUnitBytes == 0);
+  };
+  return (tensor.stride[1] == 1 || tensor.size[1] == 1) && steps(0) && steps(2) && steps(3);
+}
 
 int64_t raw_column_elements(const Problem& problem) {
   const Tensor& input = problem.input;
@@ -342,6 +362,22 @@ int64_t column_tiles(const Problem& problem, const Tile& tile) {
   return tile.run > 0 ? 1 : ceil_div(problem.q, int64_t{tile.columns});
 }
 
+double tile_count(const Problem& problem, const Tile& tile, const KernelShape& shape) {
+  const double pixel_tiles = double(row_tiles(problem, tile)) * double(column_tiles(problem, tile));
+  return double(ceil_div(problem.k_per_group(), int64_t{shape.filters})) * double(problem.groups) *
+         double(ceil_div(problem.n, int64_t{tile.images})) * pixel_tiles;
+}
+
+int64_t batch_count(const Tile& tile, OperandTraits traits) {
+  int64_t batches = 0;
+  for (int kind = 0; kind < 2; ++kind) {
+    const int groups = kind == 0 ? tile.full_groups : tile.tap_groups - tile.full_groups;
+    const int steps = tile.steps[kind].count;
+    batches += int64_t{groups} * (steps / traits.batch + steps % traits.batch);
+  }
+  return batches * tile.chunks;
+}
+
 bool choose_tile(const Problem& problem, Operands operands, const KernelShape* shapes, int count,
                  const Chip& chip, TileChoice& choice) {
   choice.kernel = -1;
@@ -355,10 +391,13 @@ std::string describe(const Tile& tile) {
               tile.run > 0                      ? " in runs"
               : tile.column_pitch == tile.pitch ? ""
                                                 : " in strips",
+              tile.stored    ? ", boxes in and out"
+              : tile.boxed() ? ", boxes in"
+                             : "",
               ", ", tile.planes, " planes, ", tile.positions, " positions x ", tile.units,
               " units of ", tile.unit_channels, " x ", tile.unit_columns, ", ", tile.raw.stages,
               " x ", tile.raw.channels, " x ", tile.raw.rows, " raw lines of ", tile.raw.pitch,
-              ", ", tile.row_groups, " row groups x ", tile.chunks, " chunks, ",
+              ", ", tile.tap_groups, " tap groups x ", tile.chunks, " chunks, ",
               tile.steps[0].count, " steps, ", tile.slab_stages, " slabs, ", tile.filter_stages,
               " filter stages", tile.resident ? " (resident)" : "");
 }

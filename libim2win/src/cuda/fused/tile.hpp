@@ -11,8 +11,10 @@
 // column: neighbours in a plane are as far apart in the input as neighbouring outputs. A plane holds
 // rows and columns that are congruent modulo the stride, so each tap of a stride-2 filter is a shift
 // of one plane. Units of all positions together are a *slab*, one stage of the pipeline: some tap
-// rows by some channels. The order in shared memory is [part][unit][position], 16 bytes each, which
-// are wgmma's core matrices (8 positions by 16 bytes) without swizzle, K-major.
+// rows (perhaps of one column) by some channels. The order in shared memory is [part][unit][position],
+// 16 bytes each, which are wgmma's core matrices (8 positions by 16 bytes) without swizzle, K-major.
+// Or, where pixels are rows of neighbouring channels and planes are boxes of the input, which come by
+// themselves (boxes.cuh), it is [position][unit], in rows of 32, 64 or 128 bytes, swizzled.
 //
 // A *step* is the K of one product instruction: two units of any taps.
 #pragma once
@@ -71,6 +73,13 @@ constexpr int kMaxPlanes = 16;
 constexpr int kMaxSlabStages = 4;
 constexpr int kMaxFilterStages = 16;
 constexpr int kMaxRawStages = 2;
+
+/// Positions of a plane along each of its dimensions (CUDA driver API, cuTensorMapEncodeTiled).
+constexpr int kMaxBox = 256;
+/// Inputs that are congruent modulo the strides: each is a tensor of its own to boxes.
+constexpr int kMaxPhases = 4;
+/// Swizzles repeat after as many positions, where planes begin.
+constexpr int kSwizzlePositions = 8;
 
 /// The threads of a block: warpgroups that bring operands, whose last warp brings filters and the others
 /// windows, and two warpgroups that multiply.
@@ -132,15 +141,20 @@ struct Tile {
   // c / column_pitch of the tile. Either rows follow each other with their halo, which yields
   // columns that are no outputs (8, pitch), or the tile is 8 wide (pitch, 8).
   int32_t group_stride, column_pitch;
-  int32_t warpgroup_step;  // positions from the first warpgroup's columns to the second's
-  int32_t overrun;         // positions past a slab that columns which are no outputs reach
+  int32_t warpgroup_step;     // positions from the first warpgroup's columns to the second's
+  int32_t warpgroup_columns;  // of the tile: those that a warpgroup has beyond them are no outputs
+  int32_t overrun;            // positions past a slab that columns which are no outputs reach
 
   int32_t unit_channels, unit_columns;  // their product is a unit's elements
   int32_t units;                        // channel units of a slab
   int32_t chunks;                       // slabs of all channels
+  int32_t row_units;  // units of a position that are neighbours: 1, or all of a slab
+  int32_t box_rows;   // of a plane, where it is a box
+  int32_t stored;     // whether outputs leave as boxes, too
 
-  // Tap rows by slabs: row m of group j is first_row(j) + m * row_step.
-  int32_t row_groups, group_rows, row_step;
+  // Taps by slabs: group j has tap rows j / column_groups + m * row_step, and all tap columns or, where
+  // these are groups, too, column j % column_groups.
+  int32_t tap_groups, column_groups, group_rows, row_step;
   int32_t full_groups;  // those first have group_rows rows, those after them one less
   Steps steps[2];       // of a full group, of the others
 
@@ -149,13 +163,22 @@ struct Tile {
   int32_t lead;      // batches that the first warpgroup is ahead of the second
   int32_t resident;  // whether all filters stay in shared memory
 
-  constexpr int32_t slabs() const { return row_groups * chunks; }
+  constexpr int32_t slabs() const { return tap_groups * chunks; }
+  constexpr bool boxed() const { return row_units > 1; }
+  /// Where a unit is in a slab, in units. Swizzles exchange the 16 bytes of a row according to address
+  /// bits 7 to 9, as far as rows have so many (PTX ISA, "Swizzling modes").
+  constexpr int32_t place(int32_t position, int32_t unit) const {
+    if (!boxed()) return unit * positions_pitch + position;
+    return position * row_units + (unit ^ (position * row_units / 8 & (row_units - 1)));
+  }
+  /// Pixels of a box.
+  constexpr int32_t output_rows() const { return rows * images * columns; }
   /// Of a slab.
   constexpr int64_t raw_lines() const { return int64_t{raw.channels} * images * raw.rows; }
   /// Steps of all slabs.
   constexpr int64_t total_steps() const {
     return int64_t{chunks} * (int64_t{full_groups} * steps[0].count +
-                              int64_t{row_groups - full_groups} * steps[1].count);
+                              int64_t{tap_groups - full_groups} * steps[1].count);
   }
 };
 
@@ -175,7 +198,7 @@ struct TileChoice {
 struct Chip {
   int multiprocessors;
   int shared_bytes;  // of a block, at most
-  bool bulk_copies;  // to shared memory
+  bool bulk_copies;  // to shared memory, of lines and boxes
 };
 
 /// The cheapest tile of any of the `count` shapes on such a device. False if
@@ -187,12 +210,21 @@ bool choose_tile(const Problem& problem, Operands operands, const KernelShape* s
 /// where the input has no raw lines, as rows do not follow each other.
 int64_t raw_column_elements(const Problem& problem);
 
+/// Whether boxes of the tensor can be copied: rows of neighbouring channels, all words of 16 bytes.
+bool has_boxes(const Tensor& tensor, int64_t element_bytes);
+
 /// Input columns that a position's plane and unit reach to the right of the first plane's element.
 int32_t reach_right(const Problem& problem, const Tile& tile);
 
 /// How many tiles an image's rows make, or its runs, and its columns.
 int64_t row_tiles(const Problem& problem, const Tile& tile);
 int64_t column_tiles(const Problem& problem, const Tile& tile);
+
+/// Tiles of a whole problem.
+double tile_count(const Problem& problem, const Tile& tile, const KernelShape& shape);
+
+/// Stages of filters that a tile takes.
+int64_t batch_count(const Tile& tile, OperandTraits traits);
 
 /// Such as "128 filters x 2 images x 7 x 7, ...": for people.
 std::string describe(const Tile& tile);

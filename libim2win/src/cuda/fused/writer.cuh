@@ -6,6 +6,7 @@
 
 #include "cuda/fused/arguments.cuh"
 #include "cuda/fused/block.cuh"
+#include "cuda/fused/boxes.cuh"
 #include "cuda/fused/multiply.cuh"
 #include "cuda/ptx.cuh"
 
@@ -38,7 +39,7 @@ __device__ __forceinline__ float sum_again(const Arguments<Element>& a, int32_t 
 /// Writes the sums of tiles. A warp has 16 filters, and takes 32 columns at a time.
 ///
 /// Where outputs are the sums and a bias, perhaps clamped from below, and lie as GPUs like it, they
-/// go out as whole rows of pixels or words of filters; else one by one.
+/// go out as boxes, whole rows of pixels or words of filters; else one by one.
 template <class T>
 class Writer {
  public:
@@ -47,6 +48,8 @@ class Writer {
   /// `turn` alternates from tile to tile.
   __device__ __forceinline__ Writer(const Arguments<Element>& a, Block<T> block, bool turn)
       : a_(a),
+        block_(block),
+        turn_(turn),
         thread_(ptx::thread_in_block() - T::kFirstMultiplier),
         lane_(thread_ % 32),
         patch_(block.patch(thread_ / 32)),
@@ -60,6 +63,9 @@ class Writer {
 #pragma unroll
     for (int i = 0; i < 2; ++i)
       bias[i] = lane_ / 4 + 8 * i < filters ? a_.outputs.bias(k + lane_ / 4 + 8 * i) : 0;
+    if constexpr (kHasBoxes<T>) {
+      if (a_.stored) return write_boxes(tile, sums, bias, k, filters);
+    }
     place_columns(tile);
     if (filters <= 0) return;
 
@@ -90,7 +96,7 @@ class Writer {
     return (T::kShape.filters == 128 ? thread_ / 32 : thread_ % 128 / 32) * kPatchFilters;
   }
   __device__ __forceinline__ int first_column() const {
-    return T::kShape.filters == 128 ? 0 : warpgroup() * T::kShape.columns;
+    return T::kShape.filters == 128 ? 0 : warpgroup() * a_.tile.warpgroup_columns;
   }
 
   /// An output pixel; n < 0: none.
@@ -104,7 +110,7 @@ class Writer {
     const auto [row, image] = a_.tile_images.divide(line);
     const int64_t n = tile.n + image;
     const int p = tile.p + row, q = tile.q + in_line;
-    const bool inside = column < T::kShape.columns && row < a_.tile.rows &&
+    const bool inside = column < a_.tile.warpgroup_columns && row < a_.tile.rows &&
                         in_line < a_.tile.columns && n < a_.n && p < a_.p && q < a_.q;
     return {inside ? n : -1, p, q};
   }
@@ -149,6 +155,54 @@ class Writer {
 
   __device__ __forceinline__ float finished(float sum, float bias) const {
     return ptx::max_or_nan(sum + bias, a_.outputs.low());
+  }
+
+  /// NHWC: to boxes in shared memory, which leave by themselves when all warps have come so far.
+  __device__ __forceinline__ void write_boxes(const TilePosition& tile, const Sums<T::kSums>& sums,
+                                              const float (&bias)[2], int64_t k, int filters) {
+    const OutputBoxes<T> boxes(block_, warpgroup(), first_filter());
+    wait(&barriers().outputs_empty, turn_ ? 0 : 1);
+#pragma unroll
+    for (int column = 0; column < T::kShape.columns; column += 8)
+      put(boxes, &sums.sum[column / 2], column, bias);
+    if (has_doubts(sums)) settle_boxes(boxes, tile, k, filters);
+    ::cuda::ptx::fence_proxy_async(::cuda::ptx::space_shared);
+    __syncwarp();
+    if (lane_ == 0) ::cuda::ptx::mbarrier_arrive(&barriers().outputs_full);
+  }
+
+  /// Eight columns.
+  __device__ __forceinline__ void put(const OutputBoxes<T>& boxes, const float* sum, int column,
+                                      const float (&bias)[2]) const {
+    if constexpr (kHalves) {
+      uint32_t pairs[2];
+      pack(sum, bias, pairs);
+      ptx::store_transposed(boxes.row(column + lane_ % 8).word(lane_ & 8), pairs[0], pairs[1]);
+    } else {
+#pragma unroll
+      for (int i = 0; i < 2; ++i) {
+        const auto row = boxes.row(column + lane_ % 4 * 2 + i);
+#pragma unroll
+        for (int j = 0; j < 2; ++j) *row.at(lane_ / 4 + 8 * j) = finished(sum[2 * j + i], bias[j]);
+      }
+    }
+  }
+
+  /// Rare: see Sums.
+  __device__ __forceinline__ void settle_boxes(const OutputBoxes<T>& boxes,
+                                               const TilePosition& tile, int64_t k,
+                                               int filters) const {
+    __syncwarp();
+#pragma unroll 1
+    for (int i = lane_; i < T::kShape.columns * kPatchFilters; i += 32) {
+      const int column = i / kPatchFilters, filter = i % kPatchFilters;
+      const Pixel at = locate(tile, column);
+      Element* output = boxes.row(column).at(filter);
+      const float put = to_compute<float>(*output);
+      if (at.n < 0 || filter >= filters || put == put) continue;
+      *output = from_compute<Element>(finished(
+          sum_again(a_, tile.group, k + filter, at.n, at.p, at.q), a_.outputs.bias(k + filter)));
+    }
   }
 
   /// NCHW: lanes are neighbouring pixels of a filter.
@@ -220,15 +274,8 @@ class Writer {
   /// Eight columns to the patch, as they go out.
   __device__ __forceinline__ void put(const float* sum, int column, const float (&bias)[2]) const {
     if constexpr (kHalves && T::kInstructions == Instructions::kWgmma) {
-      // Two 8 x 8 matrices, of filters 0 to 7 and 8 to 15: lanes 0 to 7 and 8 to 15 give the places
-      // of their columns.
       uint32_t pairs[2];
-#pragma unroll
-      for (int i = 0; i < 2; ++i) {
-        const Pair pair = {from_compute<Element>(finished(sum[2 * i], bias[i])),
-                           from_compute<Element>(finished(sum[2 * i + 1], bias[i]))};
-        pairs[i] = reinterpret_cast<const uint32_t&>(pair);
-      }
+      pack(sum, bias, pairs);
       ptx::store_transposed(word(column + lane_ % 8, lane_ / 8 % 2), pairs[0], pairs[1]);
     } else {
 #pragma unroll
@@ -238,6 +285,18 @@ class Writer {
         reinterpret_cast<Element*>(to)[filter % kWordFilters] =
             from_compute<Element>(finished(sum[i], bias[i / 2]));
       }
+    }
+  }
+
+  /// Two 8 x 8 matrices, of filters 0 to 7 and 8 to 15, of which lanes 0 to 7 and 8 to 15 give the
+  /// places of columns.
+  __device__ __forceinline__ void pack(const float* sum, const float (&bias)[2],
+                                       uint32_t (&pairs)[2]) const {
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      const Pair pair = {from_compute<Element>(finished(sum[2 * i], bias[i])),
+                         from_compute<Element>(finished(sum[2 * i + 1], bias[i]))};
+      pairs[i] = reinterpret_cast<const uint32_t&>(pair);
     }
   }
 
@@ -308,6 +367,8 @@ class Writer {
   }
 
   const Arguments<Element>& a_;
+  Block<T> block_;
+  bool turn_;
   int thread_;  // of the multiplying ones
   int lane_;
   Patch& patch_;

@@ -34,11 +34,21 @@ struct Wgmma {
   static constexpr unsigned kUnitElements = traits(kOperands).unit_elements;
   static constexpr unsigned kSteps = 2 * kUnitElements;
 
+  /// The fields of the descriptor as the PTX ISA lays them out.
   static float operand(const Descriptor& descriptor, unsigned row, unsigned k) {
-    return element(
-        dynamic_shared_memory +
-        descriptor.row_address(static_cast<int>(row), static_cast<int>(k / kUnitElements)) +
-        k % kUnitElements * kUnitBytes / kUnitElements);
+    const uint64_t bits = descriptor.bits();
+    const auto field = [&](int at) { return static_cast<unsigned>(bits >> at & 0x3fff) * 16; };
+    const unsigned unit = k / kUnitElements;
+    unsigned address = field(0) + row / 8 * field(32);
+    if (const unsigned swizzle = static_cast<unsigned>(bits >> 62); swizzle == 0) {
+      address += row % 8 * kUnitBytes + unit * field(16);
+    } else {
+      const unsigned row_bytes = 256u >> swizzle;
+      address += row % 8 * row_bytes + unit * kUnitBytes;
+      address ^= (address >> 7 & (row_bytes / kUnitBytes - 1)) << 4;
+    }
+    return element(dynamic_shared_memory + address +
+                   k % kUnitElements * kUnitBytes / kUnitElements);
   }
 
   static float element(const void* p) {

@@ -1,0 +1,147 @@
+// Boxes: inputs that come to slabs, and outputs that leave, by the tensor memory accelerator. A thread
+// starts each copy; none computes an address or holds what is under way.
+//
+// Inputs that are congruent modulo the strides are a tensor of their own, a phase: in it a plane's
+// positions are neighbours. What is outside, padding among it, comes as zeros.
+#pragma once
+
+#include <cuda/ptx>
+
+#include <cstdint>
+
+#include "cuda/fused/arguments.cuh"
+#include "cuda/fused/block.cuh"
+
+namespace im2win::cuda::fused {
+
+/// By a thread: brings the planes of slab after slab.
+template <class T>
+class BoxStaging {
+ public:
+  using Element = typename T::Element;
+
+  __device__ __forceinline__ BoxStaging(const Arguments<Element>& a, Block<T> block)
+      : a_(a), block_(block) {}
+
+  __device__ __forceinline__ void run() {
+    for (int32_t number = blockIdx.x; number < a_.tiles; number += gridDim.x) {
+      const TilePosition tile = locate(a_, number);
+      for (int tap_group = 0; tap_group < a_.tile.tap_groups; ++tap_group)
+        for (int chunk = 0; chunk < a_.tile.chunks; ++chunk) stage(tile, tap_group, chunk);
+    }
+  }
+
+ private:
+  __device__ __forceinline__ void stage(const TilePosition& tile, int tap_group, int chunk) {
+    namespace ptx = ::cuda::ptx;
+    const Tap tap = first_tap(a_, tap_group);
+    const auto [down, phase_row] = a_.phase_rows.divide(tap.row * a_.dilation_h - a_.padding_top +
+                                                        a_.phase_rows_above * a_.stride_h);
+    const int channel =
+        tile.group * static_cast<int>(a_.channels) + chunk * a_.tile.units * a_.tile.unit_channels;
+    const int row_bytes = a_.tile.row_units * kUnitBytes;
+    uint64_t* full = &barriers().slabs.full[cursor_.stage];
+    char* to = block_.slab(cursor_.stage);
+    barriers().slabs.wait_empty(cursor_);
+    ptx::mbarrier_arrive_expect_tx(
+        ptx::sem_release, ptx::scope_cta, ptx::space_shared, full,
+        static_cast<uint32_t>(a_.tile.planes * a_.tile.box_rows * a_.tile.images * a_.tile.pitch *
+                              row_bytes));
+    for (int plane = 0; plane < a_.tile.planes; ++plane) {
+      const auto [right, phase_column] =
+          a_.phase_columns.divide(a_.tile.origin[tap.column + plane] - a_.padding_left +
+                                  a_.phase_columns_left * a_.stride_w);
+      const int32_t at[] = {channel, tile.q + right - a_.phase_columns_left,
+                            static_cast<int32_t>(tile.n), tile.p + down - a_.phase_rows_above};
+      ptx::cp_async_bulk_tensor(ptx::space_cluster, ptx::space_global, to,
+                                &a_.inputs[phase_row * a_.stride_w + phase_column], at, full);
+      to += a_.tile.plane_positions * row_bytes;
+    }
+    cursor_.advance(a_.tile.slab_stages);
+  }
+
+  const Arguments<Element>& a_;
+  Block<T> block_;
+  Cursor cursor_;
+};
+
+/// Filters that a row of a box has.
+template <class Element>
+constexpr int kBoxFilters = kBoxRowBytes / static_cast<int>(sizeof(Element));
+
+/// By a thread: takes the outputs of tile after tile away, when all warps have put theirs.
+template <class T>
+__device__ __forceinline__ void store_boxes(const Arguments<typename T::Element>& a,
+                                            Block<T> block) {
+  namespace ptx = ::cuda::ptx;
+  constexpr int kFilters = kBoxFilters<typename T::Element>;
+  uint32_t parity = 0;
+  for (int32_t number = blockIdx.x; number < a.tiles; number += gridDim.x, parity ^= 1) {
+    const TilePosition tile = locate(a, number);
+    wait(&barriers().outputs_full, parity);
+    for (int box = 0; box < T::kShape.filters / kFilters; ++box) {
+      const int filter = tile.filter_tile * T::kShape.filters + box * kFilters;
+      if (filter >= a.filters_per_group) break;
+      const int32_t at[] = {tile.group * static_cast<int>(a.filters_per_group) + filter, tile.q,
+                            static_cast<int32_t>(tile.n), tile.p};
+      ptx::cp_async_bulk_tensor(ptx::space_global, ptx::space_shared, &a.output, at,
+                                block.box(box));
+    }
+    ptx::cp_async_bulk_commit_group();
+    ptx::cp_async_bulk_wait_group_read(ptx::n32_t<0>{});
+    ptx::mbarrier_arrive(&barriers().outputs_empty);
+  }
+}
+
+/// The boxes of a tile's outputs, for a warp that puts its sums there.
+template <class T>
+class OutputBoxes {
+ public:
+  using Element = typename T::Element;
+
+  __device__ __forceinline__ OutputBoxes(Block<T> block, int warpgroup, int filter)
+      : rows_(block.box_rows(warpgroup)),
+        box_(block.box(filter / kBoxFilters<Element>)),
+        filter_(filter % kBoxFilters<Element>) {}
+
+  /// The rows of a warpgroup's columns, which are the same for all tiles.
+  __device__ __forceinline__ static void place_columns(const Arguments<Element>& a, Block<T> block,
+                                                       int warpgroup, int thread) {
+    const int first = T::kShape.filters == 128 ? 0 : warpgroup * a.tile.warpgroup_columns;
+    for (int column = thread; column < T::kShape.columns; column += 128) {
+      const auto [line, in_line] = a.column_pitch.divide(first + column);
+      const bool inside = column < a.tile.warpgroup_columns && line < a.tile.rows * a.tile.images &&
+                          in_line < a.tile.columns;
+      block.box_rows(warpgroup)[column] =
+          static_cast<uint16_t>(inside ? line * a.tile.columns + in_line : a.tile.output_rows());
+    }
+  }
+
+  /// A column's 16 filters of the warp. Lanes whose columns are neighbours have different banks.
+  struct Row {
+    char* row;
+    int swizzle, first;  // in words of 16 bytes
+
+    __device__ __forceinline__ char* word(int filter) const {
+      const int word = first + filter * static_cast<int>(sizeof(Element)) / kUnitBytes;
+      return row + (word ^ swizzle) * kUnitBytes;
+    }
+    __device__ __forceinline__ Element* at(int filter) const {
+      return reinterpret_cast<Element*>(word(filter)) + filter % kWordFilters;
+    }
+  };
+
+  __device__ __forceinline__ Row row(int column) const {
+    const int row = rows_[column];
+    return {box_ + row * kBoxRowBytes, row & 7, filter_ / kWordFilters};
+  }
+
+ private:
+  static constexpr int kWordFilters = kUnitBytes / static_cast<int>(sizeof(Element));
+
+  const uint16_t* rows_;
+  char* box_;
+  int filter_;  // the warp's first, of the box
+};
+
+}  // namespace im2win::cuda::fused

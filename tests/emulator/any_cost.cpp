@@ -1,0 +1,14 @@
+// In place of the cost model: any tile is the cheapest now and then. Boxes, of which a problem has few,
+// are more often.
+#include <random>
+
+#include "cuda/fused/cost.hpp"
+
+namespace im2win::cuda::fused {
+
+double CostModel::cycles(const Tile& tile, const KernelShape&) const {
+  static std::mt19937 random(2023);
+  return std::uniform_real_distribution<double>(tile.stored ? 0.9 : tile.boxed() ? 0.95 : 1, 2)(random);
+}
+
+}  // namespace im2win::cuda::fused
