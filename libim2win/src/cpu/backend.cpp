@@ -7,6 +7,7 @@
 #include "cpu/direct.hpp"
 #include "cpu/im2win.hpp"
 #include "cpu/isa.hpp"
+#include "cpu/mec.hpp"
 #include "cpu/parallel.hpp"
 #include "cpu/transform.hpp"
 #include "status.hpp"
@@ -18,9 +19,13 @@
 namespace im2win {
 namespace {
 
+/// For what is there to be compared with, by name.
+bool never(const Problem&) { return false; }
+
 constexpr Algorithm kAlgorithms[] = {
     {"depthwise", cpu::refuse_depthwise, cpu::configure_depthwise},
     {"im2win", cpu::refuse_im2win, cpu::configure_im2win, cpu::is_im2win_worthwhile},
+    {"mec", cpu::refuse_mec, cpu::configure_mec, never},
     {"direct", cpu::refuse_direct, cpu::configure_direct},
 };
 

@@ -33,6 +33,9 @@ std::string refuse_im2win(const Problem& problem);
 std::unique_ptr<Convolution> configure_im2win(const Problem& problem, const Target& target,
                                               Im2winVariant variant);
 
+std::string refuse_mec(const Problem& problem);
+std::unique_ptr<Convolution> configure_mec(const Problem& problem, const Target& target);
+
 /// The refusals that several share; "" if there is none.
 std::string refuse_all_but_float32(const Problem& problem);
 /// Of an im2win tensor whose bytes do not fit 64 bits.

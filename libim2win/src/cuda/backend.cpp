@@ -64,6 +64,7 @@ constexpr Algorithm kAlgorithms[] = {
     {"im2win_no_microkernel", cuda::refuse_im2win, configure_im2win<Im2winVariant::kNoMicrokernel>,
      never},
     {"im2win_basic", cuda::refuse_im2win_basic, cuda::configure_im2win_basic, never},
+    {"mec", cuda::refuse_mec, cuda::configure_mec, never},
     {"implicit_gemm", cuda::refuse_implicit_gemm, cuda::configure_implicit_gemm},
     {"direct", cuda::refuse_direct, cuda::configure_direct},
 };

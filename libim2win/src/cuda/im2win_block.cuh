@@ -54,7 +54,7 @@ struct Im2winArguments {
   int taps;
   bool padded;  // whether windows hold elements that are not of the image
 
-  Im2winArguments(const Problem& problem, const Im2winTile& tile);
+  Im2winArguments(const Problem& problem, const WindowLayout& layout, const Im2winTile& tile);
 };
 
 using Im2winKernel = void (*)(const Im2winArguments);
@@ -98,7 +98,7 @@ struct Shared {
     Tiles<T> tiles[T::kBuffers];
     float outputs[T::kThreads / 32][T::kOutputRows][T::kOutputPitch];
   };
-  uint32_t pixels[T::kN];  // base(pixel) - base(first pixel of the block)
+  uint32_t pixels[T::kN];  // base(pixel), from where the image of the block's first one begins
 };
 
 /// The part of the GEMM that a block computes.
@@ -126,6 +126,9 @@ struct PixelPosition {
 
   __device__ __forceinline__ int64_t base(const WindowLayout& layout) const {
     return layout.offset(n, p, q);
+  }
+  __device__ __forceinline__ int64_t image(const WindowLayout& layout) const {
+    return n * layout.image;
   }
 };
 

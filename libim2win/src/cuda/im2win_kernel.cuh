@@ -75,10 +75,10 @@ __global__ void __launch_bounds__(T::kThreads, T::kTile.blocks)
 
   // Pixels past the last read the last one's windows; their outputs are not stored.
   const WindowLayout& layout = a.exact.layout;
-  const int64_t first_base = PixelPosition::of(a, block.first_pixel).base(layout);
+  const int64_t image = PixelPosition::of(a, block.first_pixel).image(layout);
   for (int i = threadIdx.x; i < T::kN; i += T::kThreads) {
     const int64_t pixel = min(block.first_pixel + i, a.pixels - 1);
-    shared.pixels[i] = static_cast<uint32_t>(PixelPosition::of(a, pixel).base(layout) - first_base);
+    shared.pixels[i] = static_cast<uint32_t>(PixelPosition::of(a, pixel).base(layout) - image);
   }
   __syncthreads();
 

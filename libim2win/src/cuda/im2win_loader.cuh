@@ -25,7 +25,7 @@ class Loader {
     s_ = tap_ / a.steps.r % a.steps.s;
     const WindowLayout& layout = a.exact.layout;
     const int64_t c = block.group * a.exact.channels + tap_ / a.steps.r / a.steps.s;
-    window_ = a.windows + PixelPosition::of(a, block.first_pixel).base(layout) +
+    window_ = a.windows + PixelPosition::of(a, block.first_pixel).image(layout) +
               c * layout.channel + s_ * layout.column + r_;
 
     const int64_t tile = block.group * a.filter_tiles.divisor + block.filter_tile;
@@ -87,7 +87,7 @@ class Loader {
 
   const Im2winArguments& a_;
   const float4* filter_;
-  const float* window_;             // of the block's first pixel, at tap_
+  const float* window_;             // tap_, from where the first pixel's image begins
   uint32_t offsets_[kWindowLoads];  // of this thread's pixels from there
   int tap_, r_, s_;
   int row_, pixel_;  // in the tile
