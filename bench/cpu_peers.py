@@ -7,10 +7,10 @@ from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
-import torch
 
-Call = Callable[[], Any]
-Peer = Callable[[torch.Tensor, torch.Tensor, int, int], Call]  # input, weight, stride, padding
+Array = np.ndarray[Any, Any]
+Call = Callable[[], Array]
+Peer = Callable[[Array, Array, int, int], Call]  # input and weight in NCHW, stride, padding
 
 
 def reuse_freed_memory() -> None:
@@ -23,12 +23,20 @@ def reuse_freed_memory() -> None:
         mallopt(m_trim_threshold, 2**31 - 1)
 
 
-def onednn(input: torch.Tensor, weight: torch.Tensor, stride: int, padding: int) -> Call:
+def onednn(input: Array, weight: Array, stride: int, padding: int) -> Call:
     """PyTorch's, with which its CPU builds convolve."""
-    return lambda: torch.nn.functional.conv2d(input, weight, stride=stride, padding=padding)
+    import torch
+
+    x, w = torch.from_numpy(input), torch.from_numpy(weight)
+
+    def call() -> Array:
+        with torch.no_grad():
+            return torch.nn.functional.conv2d(x, w, stride=stride, padding=padding).numpy()
+
+    return call
 
 
-def onnxruntime(input: torch.Tensor, weight: torch.Tensor, stride: int, padding: int) -> Call:
+def onnxruntime(input: Array, weight: Array, stride: int, padding: int) -> Call:
     """A model of one Conv, its weight packed beforehand, with input and output bound."""
     from onnx import TensorProto, helper, numpy_helper
 
@@ -42,28 +50,30 @@ def onnxruntime(input: torch.Tensor, weight: torch.Tensor, stride: int, padding:
         "conv",
         [helper.make_tensor_value_info("x", TensorProto.FLOAT, input.shape)],
         [helper.make_tensor_value_info("y", TensorProto.FLOAT, shape)],
-        [numpy_helper.from_array(weight.contiguous().numpy(), "w")],
+        [numpy_helper.from_array(weight, "w")],
     )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     session = ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
-    output = torch.empty(shape)
+    output = np.empty(shape, np.float32)
     binding = session.io_binding()
-    for bind, name, tensor in (
+    for bind, name, array in (
         (binding.bind_input, "x", input),
         (binding.bind_output, "y", output),
     ):
-        bind(name, "cpu", 0, np.float32, tuple(tensor.shape), tensor.data_ptr())
+        bind(name, "cpu", 0, np.float32, array.shape, array.ctypes.data)
 
-    def call() -> torch.Tensor:
+    def call() -> Array:
         session.run_with_iobinding(binding)
         return output
 
     return call
 
 
-def peers(layout: str) -> dict[str, Peer]:
-    """Those installed that take the layout."""
-    found: dict[str, Peer] = {"oneDNN": onednn}
-    if layout == "NCHW" and find_spec("onnxruntime") and find_spec("onnx"):
-        found["ONNX Runtime"] = onnxruntime
-    return found
+PEERS: dict[str, Peer] = {"oneDNN": onednn, "ONNX Runtime": onnxruntime}
+_MODULES = {"oneDNN": ("torch",), "ONNX Runtime": ("onnxruntime", "onnx")}
+
+
+def missing(peer: str) -> str | None:
+    """Why a peer is not here; None if it is."""
+    absent = [module for module in _MODULES[peer] if find_spec(module) is None]
+    return f"no module {absent[0]}" if absent else None

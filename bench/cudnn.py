@@ -56,14 +56,12 @@ def library() -> Any:
     raise CuDNNError("no libcudnn.so.9")
 
 
-class Convolution:
-    """One algorithm for one case. Errors: CuDNNError if the algorithm does not take it."""
+class _Descriptors:
+    """Of a case."""
 
-    def __init__(self, case: Case, weight: Any, algorithm: str) -> None:
+    def __init__(self, case: Case) -> None:
         layer, dtype = case.layer, _DATA_TYPES[DTYPES[case.dtype]]
         layout, pad, stride = _FORMATS[case.layout], layer.padding, layer.stride
-        self._case, self._weight = case, weight
-        self._algorithm = ALGORITHMS.index(algorithm)
         self._input = _Descriptor("Tensor", "Tensor4d", layout, dtype, *case.input_shape)
         self._filter = _Descriptor("Filter", "Filter4d", dtype, layout, *layer.weight_shape)
         self._output = _Descriptor("Tensor", "Tensor4d", layout, dtype, *case.output_shape)
@@ -72,26 +70,37 @@ class Convolution:
         self._convolution = _Descriptor("Convolution", "Convolution2d", *window, *kind)
         math = _MATHS[case.dtype]
         _call("cudnnSetConvolutionMathType", self._convolution.handle, ctypes.c_int(math))
-        self._workspace_bytes = self._find_workspace_bytes()
+
+    def in_order(self) -> tuple[Any, Any, Any, Any]:
+        """As cuDNN's functions that choose take them."""
+        parts = (self._input, self._filter, self._convolution, self._output)
+        return tuple(part.handle for part in parts)  # type: ignore[return-value]
+
+
+class Convolution(_Descriptors):
+    """One algorithm for one case. Errors: CuDNNError if the algorithm does not take it."""
+
+    def __init__(self, case: Case, weight: Any, algorithm: str) -> None:
+        super().__init__(case)
+        self._case, self._weight = case, weight
+        self._algorithm = ALGORITHMS.index(algorithm)
+        self.workspace_bytes = self._find_workspace_bytes()
 
     def _find_workspace_bytes(self) -> int:
         size = ctypes.c_size_t()
         _call(
             "cudnnGetConvolutionForwardWorkspaceSize",
             _handle(),
-            self._input.handle,
-            self._filter.handle,
-            self._convolution.handle,
-            self._output.handle,
+            *self.in_order(),
             self._algorithm,
             ctypes.byref(size),
         )
         return size.value
 
-    def __call__(self, input: Any) -> Any:
+    def __call__(self, input: Any, output: Any = None) -> Any:
         """On PyTorch's current stream, in memory from its allocator."""
-        output = self._case.empty_output()
-        workspace = torch.empty(self._workspace_bytes, dtype=torch.uint8, device=DEVICE)
+        output = self._case.empty_output() if output is None else output
+        workspace = torch.empty(self.workspace_bytes, dtype=torch.uint8, device=DEVICE)
         one, zero = ctypes.c_float(1), ctypes.c_float(0)
         stream = torch.cuda.current_stream().cuda_stream
         _call("cudnnSetStream", _handle(), ctypes.c_void_p(stream))
@@ -106,12 +115,45 @@ class Convolution:
             self._convolution.handle,
             self._algorithm,
             ctypes.c_void_p(workspace.data_ptr()),
-            ctypes.c_size_t(self._workspace_bytes),
+            ctypes.c_size_t(self.workspace_bytes),
             ctypes.byref(zero),
             self._output.handle,
             ctypes.c_void_p(output.data_ptr()),
         )
         return output
+
+
+class _Found(ctypes.Structure):
+    """cudnnConvolutionFwdAlgoPerf_t."""
+
+    _fields_ = (
+        ("algorithm", ctypes.c_int),
+        ("status", ctypes.c_int),
+        ("milliseconds", ctypes.c_float),
+        ("workspace_bytes", ctypes.c_size_t),
+        ("determinism", ctypes.c_int),
+        ("math", ctypes.c_int),
+        ("reserved", ctypes.c_int * 3),
+    )
+
+
+def fastest(case: Case) -> str:
+    """The algorithm that cuDNN itself measures to be the fastest. Errors: CuDNNError."""
+    found = (_Found * len(ALGORITHMS))()
+    count = ctypes.c_int()
+    descriptors = _Descriptors(case)
+    _call(
+        "cudnnFindConvolutionForwardAlgorithm",
+        _handle(),
+        *descriptors.in_order(),
+        ctypes.c_int(len(ALGORITHMS)),
+        ctypes.byref(count),
+        found,
+    )
+    working = [each for each in found[: count.value] if each.status == 0]
+    if not working:
+        raise CuDNNError("no algorithm takes the case")
+    return ALGORITHMS[min(working, key=lambda each: each.milliseconds).algorithm]
 
 
 class _Descriptor:

@@ -28,7 +28,7 @@ def seconds_per_call(call: Callable[[Any], Any], inputs: Sequence[Any]) -> float
     stream = new_stream()
     with torch.cuda.stream(stream):
         call(inputs[0])  # plans, handles and choices of algorithm are made here
-        single = _elapsed(lambda: call(inputs[0]))
+        single = elapsed(lambda: call(inputs[0]))
         calls = max(1, round(_GRAPH_SECONDS / single))
         calls = -(-calls // len(inputs)) * len(inputs) if calls > 1 else 1
         graph = torch.cuda.CUDAGraph()
@@ -37,10 +37,11 @@ def seconds_per_call(call: Callable[[Any], Any], inputs: Sequence[Any]) -> float
                 call(inputs[i % len(inputs)])
         graph.replay()
         replays = _REPLAYS if single < 10 * _GRAPH_SECONDS else 1
-        return median(_elapsed(graph.replay) for _ in range(replays)) / calls
+        return median(elapsed(graph.replay) for _ in range(replays)) / calls
 
 
-def _elapsed(run: Callable[[], Any]) -> float:
+def elapsed(run: Callable[[], Any]) -> float:
+    """Seconds between what was enqueued before and what follows."""
     event: Any = torch.cuda.Event
     begin, end = event(enable_timing=True), event(enable_timing=True)
     begin.record()

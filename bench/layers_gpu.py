@@ -8,11 +8,9 @@ count as FLOP. Memory is what a call needs beyond input, filter and output.
 
 import json
 import sys
-from collections.abc import Callable, Iterable
 from dataclasses import asdict
-from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import torch
 import typer
@@ -22,11 +20,13 @@ from rich.progress import track
 import im2win
 import machine
 import report
+from candidates import our_candidates, peer_candidates
 from case import DTYPES, MEMORY_FORMATS, Case, Expected
 from device_time import rotating_inputs
 from im2win.layers import NETWORKS
-from measurement import Candidate, compare_errors, measure
-from peers import PEERS, Convolution, missing
+from measurement import compare_errors, measure
+from options import require_known, some
+from peers import PEERS, missing
 from summary import Results, mean_speedup, network_speedup, pairs
 
 _WIDTH_OF_LOGS = 120
@@ -67,19 +67,6 @@ def main(
         raise typer.Exit(1)
 
 
-def require_known(option: str, name: str, known: Iterable[str]) -> None:
-    if name not in known:
-        raise typer.BadParameter(f"{option} {name}: expected one of {', '.join(known)}")
-
-
-def some(option: str, names: str, known: Iterable[str]) -> list[str]:
-    """Those that a comma-separated option names; all of the known if it is empty."""
-    picked = names.split(",") if names else list(known)
-    for name in picked:
-        require_known(option, name, known)
-    return picked
-
-
 def is_installed(peer: str, console: Console) -> bool:
     reason = missing(peer)
     if reason is not None:
@@ -112,27 +99,6 @@ def measure_layer(
     if errors:
         compared = {row.algorithm for pair in pairs(rows) for row in (pair.ours, pair.peer) if row}
         results.errors += compare_errors(case, [c for c in candidates if c.name in compared])
-
-
-def our_candidates(case: Case, names: list[str] | None, input: Any, weight: Any) -> list[Candidate]:
-    """The named ones, or all that take the case."""
-    options: dict[str, Any] = {
-        "stride": case.layer.stride,
-        "padding": case.layer.padding,
-        "math": "tf32" if case.allows_tf32 else "fp32",
-    }
-    plan = im2win.Conv2dPlan.like(input, weight, **options)
-    if names is None:
-        names = [name for name, refusal in plan.algorithms().items() if refusal is None]
-
-    def make(name: str) -> Callable[[Any], Convolution]:
-        return lambda weight: partial(im2win.conv2d, weight=weight, algorithm=name, **options)
-
-    return [Candidate(name, False, name == plan.algorithm, make(name)) for name in names]
-
-
-def peer_candidates(case: Case, names: list[str]) -> list[Candidate]:
-    return [Candidate(name, True, False, partial(PEERS[name], case)) for name in names]
 
 
 if __name__ == "__main__":

@@ -1,10 +1,11 @@
 """One case by one candidate: first checked against float64, then timed."""
 
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any
 
 import torch
 
+from candidates import Candidate
 from case import DISTRIBUTIONS, Case, Errors, Expected
 from device_time import seconds_per_call
 from im2win.reference import bound
@@ -12,15 +13,8 @@ from peers import Convolution
 from summary import Row
 
 # What no correct convolution, Winograd's included, comes near.
-_BOUNDS_OF_PEERS = {"fp32": 1e-4, "tf32": 2e-2, "fp16": 2e-2, "bf16": 1e-1}
+BOUNDS_OF_PEERS = {"fp32": 1e-4, "tf32": 2e-2, "fp16": 2e-2, "bf16": 1e-1}
 _NAMES = {"fp32": "float32", "tf32": "float32", "fp16": "float16", "bf16": "bfloat16"}
-
-
-class Candidate(NamedTuple):
-    name: str
-    is_peer: bool
-    is_automatic: bool  # ours, chosen where nobody names one
-    make: Callable[[Any], Convolution]  # of a weight
 
 
 class WrongResultError(RuntimeError):
@@ -32,14 +26,9 @@ def measure(
 ) -> Row:
     """`expected` is that of the first input; inputs are many, to take turns.
 
-    Errors: WrongResultError; RuntimeError where the candidate does not take the case.
+    Errors: those of checked().
     """
-    convolve = candidate.make(weight)
-    _poison(case)
-    errors = expected.errors(convolve(inputs[0]))
-    allowed = _bound(case, candidate)
-    if not errors.largest <= allowed:
-        raise WrongResultError(f"the largest error is {errors.largest:.1e}, above {allowed:.1e}")
+    convolve, errors = checked(case, candidate, inputs[0], weight, expected)
     seconds = seconds_per_call(convolve, inputs)
     return Row(
         layer=case.layer.name,
@@ -49,10 +38,26 @@ def measure(
         is_automatic=candidate.is_automatic,
         milliseconds=seconds * 1e3,
         tflops=case.layer.flops(case.batch) / seconds / 1e12,
-        extra_bytes=_extra_bytes(convolve, inputs[0]),
+        extra_bytes=extra_bytes(convolve, inputs[0]),
         frobenius_error=errors.frobenius,
         largest_error=errors.largest,
     )
+
+
+def checked(
+    case: Case, candidate: Candidate, input: Any, weight: Any, expected: Expected
+) -> tuple[Convolution, Errors]:
+    """The candidate's convolution, once its result on the input has been found right.
+
+    Errors: WrongResultError; RuntimeError where the candidate does not take the case.
+    """
+    convolve = candidate.make(weight)
+    _poison(case)
+    errors = expected.errors(convolve(input))
+    allowed = _bound(case, candidate)
+    if not errors.largest <= allowed:
+        raise WrongResultError(f"the largest error is {errors.largest:.1e}, above {allowed:.1e}")
+    return convolve, errors
 
 
 def compare_errors(case: Case, candidates: Sequence[Candidate]) -> list[dict[str, Any]]:
@@ -70,7 +75,7 @@ def compare_errors(case: Case, candidates: Sequence[Candidate]) -> list[dict[str
 
 def _bound(case: Case, candidate: Candidate) -> float:
     if candidate.is_peer:
-        return _BOUNDS_OF_PEERS[case.dtype]
+        return BOUNDS_OF_PEERS[case.dtype]
     terms = case.layer.channels * case.layer.kernel**2
     return bound(_NAMES[case.dtype], terms, "tf32" if case.allows_tf32 else None)
 
@@ -81,12 +86,20 @@ def _poison(case: Case) -> None:
     case.empty_output().fill_(float("nan"))
 
 
-def _extra_bytes(convolve: Convolution, input: Any) -> int:
-    """Peak memory of a call beyond what it returns. Not of the first, which may try algorithms."""
+def extra_bytes(convolve: Convolution, input: Any) -> int:
+    """Peak memory of a call beyond what it returns: of PyTorch's allocator, and what has been taken
+    from the device beside it. Not of the first call, which may try algorithms.
+    """
     torch.cuda.synchronize()
     torch.cuda.empty_cache()
-    before = torch.cuda.memory_allocated()
+    before, beside = torch.cuda.memory_allocated(), _bytes_beside_pytorch()
     torch.cuda.reset_peak_memory_stats()
     output = convolve(input)
     torch.cuda.synchronize()
-    return int(torch.cuda.max_memory_allocated() - before - output.untyped_storage().nbytes())
+    peak = torch.cuda.max_memory_allocated() - before - output.untyped_storage().nbytes()
+    return int(peak + max(0, _bytes_beside_pytorch() - beside))
+
+
+def _bytes_beside_pytorch() -> int:
+    free, total = torch.cuda.mem_get_info()
+    return int(total - free - torch.cuda.memory_reserved())

@@ -36,8 +36,7 @@ if [[ $part != tests ]]; then
     python3 bench/layers_gpu.py --layers "$layers" --algorithms im2win_fused,im2win \
       --json "$results/${layers}_fp32_NCHW_batch128.json"
   done
-  mkdir -p "$results/paper"
-  python3 bench/layers_gpu.py --json "$results/paper/twelve_fp32_NCHW_batch128.json"
+  python3 bench/paper.py "$results/paper"
   python3 bench/host_time.py --json "$results/host_time.json"
   python3 bench/depthwise_gpu.py --json "$results/depthwise_batch128.json"
 fi

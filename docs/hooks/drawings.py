@@ -21,10 +21,10 @@ _WINDOW_COLOURS = ("#303f9f", "#00796b", "#e64a19")
 
 def all_drawings() -> dict[str, str]:
     """SVG by name."""
-    return {"layout": _svg(_layout()), "shifts": _svg(_shifts()), "memory": _svg(_memory())}
+    return {"layout": svg(_layout()), "shifts": svg(_shifts()), "memory": svg(_memory())}
 
 
-def _svg(figure: Figure) -> str:
+def svg(figure: Figure) -> str:
     buffer = io.StringIO()
     figure.savefig(buffer, format="svg", bbox_inches="tight")
     return buffer.getvalue()

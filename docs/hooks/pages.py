@@ -8,6 +8,7 @@ from mkdocs.structure.files import File, Files
 
 import c_api
 import drawings
+import evaluation
 import results
 
 _PARTS: dict[str, Callable[[], str]] = {
@@ -17,11 +18,12 @@ _PARTS: dict[str, Callable[[], str]] = {
     "depthwise": results.depthwise,
     "cpu_layers": results.cpu_layers,
     "host_time": results.host_time,
+    **evaluation.PARTS,
 }
 
 
 def on_files(files: Files, config: Any) -> Files:
-    for name, svg in drawings.all_drawings().items():
+    for name, svg in (drawings.all_drawings() | evaluation.all_figures()).items():
         files.append(File.generated(config, f"drawings/{name}.svg", content=svg))
     return files
 

@@ -1,7 +1,6 @@
 """Tables of what bench/ has measured, from bench/results."""
 
 import json
-import re
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 BENCH = Path(__file__).parents[2] / "bench"
 sys.path.insert(0, str(BENCH))
 from summary import Row, mean_speedup, pairs  # noqa: E402
+from tables import table  # noqa: E402
 
 _NETWORKS = {
     "twelve": "The paper's twelve layers",
@@ -18,7 +18,6 @@ _NETWORKS = {
     "vgg16": "VGG-16",
 }
 _MIB = 2**20
-_NUMBER = re.compile(r"[\d.]+(?: |$)")
 
 
 def glance() -> str:
@@ -27,7 +26,7 @@ def glance() -> str:
         [f"{title}, {kind}", machine, f"{mean:.2f}", f"{low:.2f} to {high:.2f}"]
         for title, kind, machine, (mean, low, high) in (*_gpu_means(), *_cpu_means())
     ]
-    return _table(["layers", "machine", "fastest peer's time / ours", "range"], rows)
+    return table(["layers", "machine", "fastest peer's time / ours", "range"], rows)
 
 
 def gpu_layers() -> str:
@@ -43,7 +42,7 @@ def depthwise() -> str:
         copy = _spread(row["depthwise"] / row["copy"] for row in layers)
         rows.append([dtype, layout, *map(_spread_text, (peer, copy))])
     header = ["dtype", "layout", "cuDNN's time / ours", "our time / a copy of the same bytes"]
-    return f"{_machine(runs)}, batch {runs['batch']}.\n\n{_table(header, rows)}"
+    return f"{_machine(runs)}, batch {runs['batch']}.\n\n{table(header, rows)}"
 
 
 def cpu_layers() -> str:
@@ -54,13 +53,13 @@ def cpu_layers() -> str:
         rates = [row["flops"] / row["milliseconds"]["im2win"] / 1e6 for row in layers]
         rows.append([layout, batch, _spread_text(spread), f"{min(rates):.0f} to {max(rates):.0f}"])
     header = ["layout", "batch", "oneDNN's time / ours", "our GFLOP/s"]
-    return f"{_machine(runs)}, {runs['dtype']}.\n\n{_table(header, rows)}"
+    return f"{_machine(runs)}, {runs['dtype']}.\n\n{table(header, rows)}"
 
 
 def host_time() -> str:
     runs = _load("h200/host_time.json")
     rows = [[name, f"{time:.1f}"] for name, time in runs["microseconds_per_call"].items()]
-    return f"{_machine(runs)}.\n\n{_table(['call', 'µs of host time'], rows)}"
+    return f"{_machine(runs)}.\n\n{table(['call', 'µs of host time'], rows)}"
 
 
 def _gpu_runs() -> list[dict[str, Any]]:
@@ -82,7 +81,7 @@ def _gpu_section(run: dict[str, Any]) -> str:
     header = ["layer", "ours", "ms", "MiB", "TFLOP/s", "fastest peer", "ms", "MiB"]
     return (
         f"### {_title(run)}\n\n{_machine(run)}. The fastest peer's time over ours is {mean:.2f} in"
-        f" the geometric mean.\n\n{_table([*header, 'peer / ours'], lines)}"
+        f" the geometric mean.\n\n{table([*header, 'peer / ours'], lines)}"
     )
 
 
@@ -127,7 +126,11 @@ def _load(path: str | Path) -> dict[str, Any]:
 
 
 def _machine(run: dict[str, Any]) -> str:
-    machine = run["machine"]
+    return machine_line(run["machine"])
+
+
+def machine_line(machine: dict[str, Any]) -> str:
+    """What was measured on what."""
     device = machine["devices"].get("cuda:0") or machine["devices"]["cpu"]
     versions = ", ".join(f"{name} {version}" for name, version in machine["packages"].items())
     return f"{device}; commit {machine['commit']}, {machine['date'][:10]}; {versions}"
@@ -151,11 +154,3 @@ def _spread(ratios: Iterable[float]) -> tuple[float, float, float]:
 def _spread_text(spread: tuple[float, float, float]) -> str:
     mean, low, high = spread
     return f"{mean:.2f} ({low:.2f} to {high:.2f})"
-
-
-def _table(header: list[str], rows: Iterable[list[Any]]) -> str:
-    """Numbers to the right."""
-    rows = [[str(cell) for cell in row] for row in rows]
-    columns = ([row[i] for row in rows if row[i]] for i in range(len(header)))
-    rule = ["---:" if all(map(_NUMBER.match, column)) else "---" for column in columns]
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in (header, rule, *rows))
