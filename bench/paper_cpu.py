@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from statistics import median
-from time import perf_counter
+from time import perf_counter, sleep
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from run_times import affordable_runs, wall_seconds
 
 PEERS = {"im2col_numpy": None, "onednn": "oneDNN", "onnxruntime": "ONNX Runtime"}
 _BUDGET_SECONDS = 1.0  # for a candidate on a layer
+_PAUSE_SECONDS = 0.05  # for the threads of the last one's pool to stop spinning
 
 
 def why_missing(peer: str) -> str | None:
@@ -74,6 +75,7 @@ def _checked(call: Call, expected: Array, scale: Array, terms: int) -> float:
 
 def _measure(name: str, layer: Layer, make: Callable[[], Call], error: float) -> Row:
     call = make()
+    sleep(_PAUSE_SECONDS)
     begin = perf_counter()
     call()
     runs = affordable_runs(perf_counter() - begin, _BUDGET_SECONDS)
