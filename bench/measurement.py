@@ -92,11 +92,12 @@ def extra_bytes(convolve: Convolution, input: Any) -> int:
     """
     torch.cuda.synchronize()
     torch.cuda.empty_cache()
-    before, beside = torch.cuda.memory_allocated(), _bytes_beside_pytorch()
+    beside = _bytes_beside_pytorch()
     torch.cuda.reset_peak_memory_stats()
     output = convolve(input)
     torch.cuda.synchronize()
-    peak = torch.cuda.max_memory_allocated() - before - output.untyped_storage().nbytes()
+    peak = torch.cuda.max_memory_allocated() - torch.cuda.memory_allocated()
+    del output  # which has been allocated until here
     return int(peak + max(0, _bytes_beside_pytorch() - beside))
 
 

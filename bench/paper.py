@@ -26,7 +26,7 @@ import paper_figures
 import paper_report
 from im2win.layers import LAYERS
 from options import require_known, some
-from paper_rows import LABELS, Study
+from paper_rows import Study
 
 _DTYPES = ("fp32", "tf32", "fp16", "bf16")
 _BATCHES = {"cuda": 128, "cpu": 4}
@@ -51,7 +51,7 @@ def main(
         if reason is None:
             installed.append(peer)
         else:
-            study.lines.append(f"{LABELS[peer]}: not installed: {reason}")
+            study.missing[peer] = reason
     for layer in track([x for x in LAYERS if x.name in picked], "layers", console=console):
         backend.measure_layer(study, layer, installed)
         _save(study, folder)  # after each layer, in case it is all that there is time for

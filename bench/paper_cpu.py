@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from statistics import median
-from time import perf_counter, sleep
+from time import sleep
 from typing import Any
 
 import numpy as np
@@ -15,10 +15,10 @@ from cpu_peers import Array, Call
 from im2win import reference
 from im2win.layers import Layer
 from paper_rows import LABELS, Row, Study
-from run_times import affordable_runs, wall_seconds
+from run_times import wall_seconds
 
 PEERS = {"im2col_numpy": None, "onednn": "oneDNN", "onnxruntime": "ONNX Runtime"}
-_BUDGET_SECONDS = 1.0  # for a candidate on a layer
+_BUDGET_SECONDS = 2.0  # for a candidate on a layer
 _PAUSE_SECONDS = 0.05  # for the threads of the last one's pool to stop spinning
 
 
@@ -44,7 +44,8 @@ def measure_layer(study: Study, layer: Layer, peers: list[str]) -> None:
         except RuntimeError as refusal:
             refused = getattr(refusal, "status", None) == "IM2WIN_UNSUPPORTED"
             study.is_wrong |= name not in peers and not refused
-            study.lines.append(f"{LABELS[name]}, {layer.name}: {refusal}")
+            about = {"layer": layer.name, "algorithm": name, "reason": str(refusal)}
+            study.refusals.append(about)
             continue
         study.rows.append(_measure(name, layer, make, error))
 
@@ -76,14 +77,12 @@ def _checked(call: Call, expected: Array, scale: Array, terms: int) -> float:
 def _measure(name: str, layer: Layer, make: Callable[[], Call], error: float) -> Row:
     call = make()
     sleep(_PAUSE_SECONDS)
-    begin = perf_counter()
     call()
-    runs = affordable_runs(perf_counter() - begin, _BUDGET_SECONDS)
-    times = wall_seconds(lambda _: call(), [None], runs)
+    times = wall_seconds(lambda _: call(), [None], _BUDGET_SECONDS)
     return Row(
         layer=layer.name,
         algorithm=name,
-        runs=runs,
+        runs=len(times),
         wall_best_ms=1e3 * min(times),
         wall_median_ms=1e3 * median(times),
         device_best_ms=None,

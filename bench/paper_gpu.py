@@ -14,13 +14,13 @@ import micro_batches
 import unfold
 from candidates import Candidate, our_options, ours
 from case import DTYPES, Case, Expected
-from device_time import elapsed, rotating_inputs
+from device_time import rotating_inputs
 from im2win.layers import Layer
 from measurement import checked, extra_bytes
 from paper_rows import LABELS, Row, Study
 from peers import PEERS as PEERS_OF_LAYERS
 from peers import missing
-from run_times import affordable_runs, device_seconds, wall_seconds
+from run_times import device_seconds, wall_seconds
 
 PEERS = {
     **PEERS_OF_LAYERS,
@@ -51,7 +51,8 @@ def measure_layer(study: Study, layer: Layer, peers: list[str]) -> None:
             refused = getattr(error, "status", None) == "IM2WIN_UNSUPPORTED"
             study.is_wrong |= not candidate.is_peer and not refused
             reason = str(error).partition("\n")[0]
-            study.lines.append(f"{LABELS[candidate.name]}, {layer.name}: {reason}")
+            refusal = {"layer": layer.name, "algorithm": candidate.name, "reason": reason}
+            study.refusals.append(refusal)
     if why_missing("cudnn_gemm") is None:
         study.picks[layer.name] = cudnn.fastest(case)
         picked = study.row(layer, f"cudnn_{study.picks[layer.name].lower()}")
@@ -85,13 +86,12 @@ def _measure(
     case: Case, candidate: Candidate, inputs: list[Any], weight: Any, expected: Expected
 ) -> Row:
     convolve, errors = checked(case, candidate, inputs[0], weight, expected)
-    runs = affordable_runs(elapsed(lambda: convolve(inputs[0])), _BUDGET_SECONDS)
-    on_device = device_seconds(convolve, inputs, runs)
-    on_wall = wall_seconds(convolve, inputs, runs, torch.cuda.synchronize)
+    on_wall = wall_seconds(convolve, inputs, _BUDGET_SECONDS, torch.cuda.synchronize)
+    on_device = device_seconds(convolve, inputs, len(on_wall))
     return Row(
         layer=case.layer.name,
         algorithm=candidate.name,
-        runs=runs,
+        runs=len(on_wall),
         wall_best_ms=1e3 * min(on_wall),
         wall_median_ms=1e3 * median(on_wall),
         device_best_ms=1e3 * min(on_device),

@@ -5,9 +5,11 @@ from statistics import mean
 
 from im2win.layers import Layer
 from paper_rows import ABLATION, LABELS, PRINTED_PICKS, Row, Study
+from report import refusal_lines
 from tables import table
 
 _MIB = 2**20
+_COPY_BYTES_PER_SECOND = 4.2e12  # read and written, of an H200
 _COMPARED = ("im2win", "mec", "im2win_fused", "im2win_fused_packed")
 # The paper's averages, of speeds and of % memory, over what it compares with.
 _PRINTED_AVERAGES = {
@@ -33,7 +35,7 @@ def report(study: Study) -> str:
         sections = {"Table 3: what cuDNN picks": picks(study), **sections}
         sections[f"Figure 4: {unit} without one technique"] = ablation(study)
         sections["The paper's claims"] = claims(study)
-    sections["Not measured"] = "\n".join(f"- {line}" for line in study.lines) or "Nothing."
+    sections["Not measured"] = not_measured(study)
     title = f"{study.device}, {study.dtype}, batch {study.batch}, commit {study.machine['commit']}"
     return "\n\n".join([f"# {title}", *(f"## {name}\n\n{text}" for name, text in sections.items())])
 
@@ -78,10 +80,11 @@ def ablation(study: Study) -> str:
 
 def memory(study: Study) -> str:
     """First what the tensors take, and what the paper's formula adds."""
+    bare = study.tensor_bytes
     by_formula = "tensors and im2win tensor, by the paper's formula"
     rows = [
-        ["the tensors alone", *(_number(study.tensor_bytes(x) / _MIB) for x in study.layers)],
-        [by_formula, *(_number(_formula_mib(study, x)) for x in study.layers)],
+        ["the tensors alone", *(_number(bare(x) / _MIB) for x in study.layers)],
+        [by_formula, *(_number((bare(x) + _formula_bytes(study, x)) / _MIB) for x in study.layers)],
     ]
     return _by_layer(study, study.algorithms, lambda *at: _memory_mib(study, *at), rows)
 
@@ -123,16 +126,36 @@ def claims(study: Study) -> str:
     return table(header, rows)
 
 
+def not_measured(study: Study) -> str:
+    """What is not installed, and what was refused or wrong."""
+    lines = [f"{LABELS[peer]}: not installed: {why}" for peer, why in study.missing.items()]
+    refusals = [{**each, "algorithm": LABELS[each["algorithm"]]} for each in study.refusals]
+    lines += refusal_lines(refusals, len(study.layers))
+    return "\n".join(f"- {line}" for line in lines) or "Nothing."
+
+
+def traffic(study: Study) -> str:
+    """What it costs im2win that its tensor is written and read, at the rate of a copy."""
+    rows = []
+    for layer in study.layers:
+        row = study.row(layer, "im2win")
+        if row is not None:
+            moved = 2 * _formula_bytes(study, layer)
+            least = moved / _COPY_BYTES_PER_SECOND * 1e3
+            numbers = (moved / 2**30, least, row.milliseconds, 100 * least / row.milliseconds)
+            rows.append([layer.name, *map(_number, numbers)])
+    return table(["layer", "GiB moved", "ms at least", "ms of im2win", "%"], rows)
+
+
 def _memory_mib(study: Study, layer: Layer, algorithm: str) -> float | None:
     measured = study.memory_bytes(layer, algorithm)
     return None if measured is None else measured / _MIB
 
 
-def _formula_mib(study: Study, layer: Layer) -> float:
-    """Of the tensors and of N x C x P x W x R elements (the paper's section 3.1)."""
+def _formula_bytes(study: Study, layer: Layer) -> int:
+    """Of an im2win tensor: N x C x P x W x R elements (the paper's section 3.1)."""
     n, c, _, w = layer.input_shape(study.batch)
-    elements = n * c * layer.output_size * w * layer.kernel
-    return (study.tensor_bytes(layer) + elements * study.element_bytes) / _MIB
+    return n * c * layer.output_size * w * layer.kernel * study.element_bytes
 
 
 def _both(study: Study, first: str, second: str) -> list[tuple[Row, Row]]:

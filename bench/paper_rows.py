@@ -80,7 +80,8 @@ class Study:
     batch: int
     rows: list[Row] = field(default_factory=list)
     picks: dict[str, str] = field(default_factory=dict)  # of cuDNN, by layer
-    lines: list[str] = field(default_factory=list)  # what is not installed, and what was refused
+    missing: dict[str, str] = field(default_factory=dict)  # why a peer is not here
+    refusals: list[dict[str, str]] = field(default_factory=list)  # layer, algorithm, reason
     is_wrong: bool = False  # whether one of ours failed, or computed something else
     machine: dict[str, Any] = field(default_factory=dict)
 

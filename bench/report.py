@@ -22,7 +22,7 @@ def show(console: Console, title: str, results: Results) -> None:
     ):
         if speedup is not None:
             console.print(f"fastest peer's time / ours, {name}: {speedup:.3f}")
-    for line in _refusals(results.refusals, len(found)):
+    for line in refusal_lines(results.refusals, len(found)):
         console.print(escape(line), soft_wrap=True)
     if results.errors:
         console.print(_errors_table(title, results.errors))
@@ -53,7 +53,7 @@ def _cells(row: Row | None) -> tuple[str, str, str, str]:
     )
 
 
-def _refusals(refusals: Iterable[dict[str, str]], count: int) -> list[str]:
+def refusal_lines(refusals: Iterable[dict[str, str]], count: int) -> list[str]:
     """A line for each algorithm and reason; there are `count` layers."""
     layers: dict[tuple[str, str], list[str]] = {}
     for refusal in refusals:

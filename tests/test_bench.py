@@ -101,7 +101,9 @@ def study(device: str = "cuda") -> Study:
     if device == "cpu":
         rows = [replace(row, device_median_ms=None) for row in rows]
     picks = {"conv1": "GEMM"}
-    return Study(device, "fp32", 2, rows, picks, ["a line"], machine={"commit": "c"})
+    missing = {"unfold_cupy": "no CuPy"}
+    refusals = [{"layer": "conv12", "algorithm": "mec", "reason": "why"}]
+    return Study(device, "fp32", 2, rows, picks, missing, refusals, machine={"commit": "c"})
 
 
 def cells(markdown: str, label: str) -> list[str]:
@@ -156,7 +158,8 @@ def test_the_report_is_what_the_results_file_says() -> None:
     assert again == found
     text = paper_report.report(again)
     assert text.index("Table 3") < text.index("Figure 2") < text.index("Figure 3")
-    assert text.index("Figure 3") < text.index("Figure 4") < text.index("- a line")
+    assert text.index("Figure 3") < text.index("Figure 4") < text.index("- MEC on conv12: why")
+    assert "- unfold + cuBLAS (CuPy): not installed: no CuPy" in text
     assert "Figure 4" not in paper_report.report(study("cpu"))
 
 
@@ -184,7 +187,7 @@ def test_the_evaluation_on_a_cpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     paper.main(tmp_path, layers="conv12", batch=1, peers=peers)
     found = Study.from_json(json.loads((tmp_path / "results.json").read_text()))
     assert found.algorithms == ["direct", "im2col_numpy", "im2win", "mec"]
-    assert found.lines == ["ONNX Runtime: not installed: no module nobodys_module"]
+    assert found.missing == {"onnxruntime": "no module nobodys_module"}
     assert all(row.largest_error < 1e-6 and row.runs == 5 for row in found.rows)
     assert "ONNX Runtime: not installed" in (tmp_path / "report.md").read_text()
 
@@ -199,7 +202,7 @@ def test_a_wrong_result_is_not_timed(monkeypatch: pytest.MonkeyPatch) -> None:
     found = Study("cpu", "fp32", 1)
     paper_cpu.measure_layer(found, LAYERS[11], ["im2col_numpy"])
     assert "im2col_numpy" not in found.algorithms
-    assert found.lines[0].startswith("im2col + BLAS (NumPy), conv12: wrong: ")
+    assert found.refusals[0]["reason"].startswith("wrong: ")
     assert not found.is_wrong  # of ours
 
 

@@ -5,10 +5,12 @@ from collections.abc import Callable
 from functools import cache
 
 import drawings
-import paper_figures  # results.py has made bench/ known
+from results import BENCH, machine_line  # which makes bench/ known
+
+# isort: split
+import paper_figures
 import paper_report
 from paper_rows import Study
-from results import BENCH, machine_line
 
 _FOLDERS = {"gpu": "h200/paper", "cpu": "cpu/paper"}
 
@@ -36,10 +38,6 @@ def _about(study: Study) -> str:
     return f"{machine_line(study.machine)}. Batch {study.batch}, {study.dtype}."
 
 
-def _lines(study: Study) -> str:
-    return "\n".join(f"- {line}" for line in study.lines)
-
-
 PARTS = {
     "paper_about": _part("gpu", _about),
     "paper_picks": _part("gpu", paper_report.picks),
@@ -48,7 +46,8 @@ PARTS = {
     "paper_memory": _part("gpu", paper_report.memory),
     "paper_ablation": _part("gpu", paper_report.ablation),
     "paper_claims": _part("gpu", paper_report.claims),
-    "paper_lines": _part("gpu", _lines),
+    "paper_not_measured": _part("gpu", paper_report.not_measured),
+    "paper_traffic": _part("gpu", paper_report.traffic),
     "paper_cpu_about": _part("cpu", _about),
     "paper_cpu_rates": _part("cpu", paper_report.rates),
     "paper_cpu_memory": _part("cpu", paper_report.memory),
