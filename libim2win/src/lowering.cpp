@@ -18,8 +18,9 @@ std::string refuse_lowering(const Problem& problem) {
   if (d.dilation_h != 1 || d.dilation_w != 1) return "takes problems without dilation";
   if (d.groups != 1) return text("takes problems without groups, not ", d.groups, " of them");
   try {
-    lowered_bytes(d);
-    return "";
+    const int64_t bytes = lowered_bytes(d);
+    if (bytes <= kMaxExtent) return "";
+    return text("takes lowered matrices of at most ", kMaxExtent, " bytes, not ", bytes);
   } catch (const Error& error) {
     return text("takes problems of a smaller lowered matrix: ", error.what());
   }

@@ -19,7 +19,7 @@ namespace im2win {
 /// Of L; throws where they do not fit 64 bits.
 int64_t lowered_bytes(const Problem& problem);
 
-/// Elements between neighbours of L, which fits 64 bits. The taps of a window are one apart.
+/// Elements between neighbours of L, where it is not refused. The taps of a window are one apart.
 struct LoweredStrides {
   int64_t n, q, h;
 
@@ -29,7 +29,7 @@ struct LoweredStrides {
         h(problem.s * problem.c) {}
 };
 
-/// Why there is no L of the problem; "" if there is.
+/// Why there is no L of the problem; "" if there is, of at most kMaxExtent bytes.
 std::string refuse_lowering(const Problem& problem);
 
 }  // namespace im2win

@@ -159,9 +159,9 @@ void Call::read_epilogue(Bytes& bytes) {
 
 void Call::read_options(Bytes& bytes) {
   const uint8_t kind = bytes.byte();
-  constexpr const char* kNames[] = {"direct", "im2win", "depthwise", ""};
+  constexpr const char* kNames[] = {"direct", "im2win", "depthwise", "", "mec"};
   if ((kind & 3) != 0) {
-    std::strcpy(algorithm, kNames[bytes.byte() % 4]);
+    std::strcpy(algorithm, kNames[bytes.byte() % 5]);
     if (algorithm[0] == '\0')
       for (char& letter : algorithm) letter = static_cast<char>(bytes.byte());
     algorithm[sizeof algorithm - 1] = '\0';

@@ -18,6 +18,7 @@ namespace im2win::cpu {
 namespace {
 
 constexpr int64_t kAlignment = 64;
+constexpr int64_t kMaxRowElements = int64_t{1} << 36;  // of all channels: all threads' fit 64 bits
 
 /// The convolution of L, which has the problem's output. Only of what refuse_lowering() takes.
 Problem lowered_problem(const Problem& problem) {
@@ -84,6 +85,8 @@ class Mec final : public Convolution {
 
 std::string refuse_mec(const Problem& problem) {
   if (std::string reason = refuse_lowering(problem); !reason.empty()) return reason;
+  if (exceeds(kMaxRowElements, {problem.c, problem.w}))
+    return text("takes rows of at most ", kMaxRowElements, " elements of all channels");
   return refuse_im2win(lowered_problem(problem));
 }
 
