@@ -33,7 +33,8 @@ def report(study: Study) -> str:
     }
     if study.device == "cuda":
         sections = {"Table 3: what cuDNN picks": picks(study), **sections}
-        sections[f"Figure 4: {unit} without one technique"] = ablation(study)
+        if any(name in study.algorithms for name in ABLATION):
+            sections[f"Figure 4: {unit} without one technique"] = ablation(study)
         sections["The paper's claims"] = claims(study)
     sections["Not measured"] = not_measured(study)
     title = f"{study.device}, {study.dtype}, batch {study.batch}, commit {study.machine['commit']}"
