@@ -53,11 +53,20 @@ def measure_layer(study: Study, layer: Layer, peers: list[str]) -> None:
             reason = str(error).partition("\n")[0]
             refusal = {"layer": layer.name, "algorithm": candidate.name, "reason": reason}
             study.refusals.append(refusal)
-    if why_missing("cudnn_gemm") is None:
-        study.picks[layer.name] = cudnn.fastest(case)
-        picked = study.row(layer, f"cudnn_{study.picks[layer.name].lower()}")
-        if picked is not None:
-            study.rows.append(replace(picked, algorithm="cudnn_pick"))
+    if any(peer.startswith("cudnn_") for peer in peers):
+        _add_pick(study, case)
+
+
+def _add_pick(study: Study, case: Case) -> None:
+    """cuDNN's, and its row once more if it has one."""
+    try:
+        algorithm = cudnn.fastest(case)
+    except cudnn.CuDNNError:
+        return
+    study.picks[case.layer.name] = algorithm
+    row = study.row(case.layer, f"cudnn_{algorithm.lower()}")
+    if row is not None:
+        study.rows.append(replace(row, algorithm="cudnn_pick"))
 
 
 def _candidates(case: Case, peers: list[str], input: Any, weight: Any) -> list[Candidate]:
