@@ -18,7 +18,7 @@ from paper_rows import LABELS, Row, Study
 from run_times import wall_seconds
 
 PEERS = {"im2col_numpy": None, "onednn": "oneDNN", "onnxruntime": "ONNX Runtime"}
-_BUDGET_SECONDS = 2.0  # for a candidate on a layer
+_BUDGET_SECONDS = 1.0  # for a candidate on a layer
 _PAUSE_SECONDS = 0.05  # for the threads of the last one's pool to stop spinning
 
 
