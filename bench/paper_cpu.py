@@ -36,7 +36,7 @@ def measure_layer(study: Study, layer: Layer, peers: list[str]) -> None:
     expected = reference.conv2d(input, weight, stride=layer.stride)
     scale = reference.magnitude(input, weight, None, layer.stride)
     for name in LABELS:
-        if name not in peers and name not in im2win.algorithms("cpu"):
+        if name not in (*peers, *im2win.algorithms("cpu"), "im2win_packed"):
             continue
         make = _maker(name, layer, input, weight)
         try:
@@ -60,9 +60,15 @@ def _maker(name: str, layer: Layer, input: Array, weight: Array) -> Callable[[],
     output = np.empty((len(input), layer.filters, layer.output_size, layer.output_size), np.float32)
 
     def make() -> Call:
-        plan = im2win.Conv2dPlan(input.shape, weight.shape, stride=layer.stride, algorithm=name)
+        algorithm = name.removesuffix("_packed")
+        plan = im2win.Conv2dPlan(
+            input.shape, weight.shape, stride=layer.stride, algorithm=algorithm
+        )
         output.fill(np.nan)
-        return lambda: plan(input, weight, out=output)
+        if name == algorithm:
+            return lambda: plan(input, weight, out=output)
+        packed = plan.pack(weight)
+        return lambda: packed(input, out=output)
 
     return make
 

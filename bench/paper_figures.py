@@ -30,6 +30,7 @@ _STYLES = {
     "im2win_no_prefetch": ("#E69F00", ""),
     "im2win_no_vector": ("#56B4E9", ""),
     "im2win_no_microkernel": ("#009E73", ""),
+    "im2win_packed": ("#CC79A7", "////"),
     "mec": ("#0072B2", ""),
     "im2win_fused": ("#D55E00", ""),
 }

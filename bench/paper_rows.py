@@ -33,6 +33,7 @@ LABELS = {
     "im2win_no_vector": "without vector loads",
     "im2win_no_microkernel": "without micro-kernel",
     "im2win_micro_batches": "im2win, micro-batches",
+    "im2win_packed": "im2win, packed filter",
     "mec": "MEC",
     "im2win_fused": "im2win_fused",
     "im2win_fused_packed": "im2win_fused, packed filter",

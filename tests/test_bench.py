@@ -186,7 +186,7 @@ def test_the_evaluation_on_a_cpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     peers = "im2col_numpy,onnxruntime"
     paper.main(tmp_path, layers="conv12", batch=1, peers=peers)
     found = Study.from_json(json.loads((tmp_path / "results.json").read_text()))
-    assert found.algorithms == ["direct", "im2col_numpy", "im2win", "mec"]
+    assert found.algorithms == ["direct", "im2col_numpy", "im2win", "im2win_packed", "mec"]
     assert found.missing == {"onnxruntime": "no module nobodys_module"}
     assert all(row.largest_error < 1e-6 and row.runs == 5 for row in found.rows)
     assert "ONNX Runtime: not installed" in (tmp_path / "report.md").read_text()
