@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -216,3 +217,37 @@ def test_memory_of_a_call_is_measured() -> None:
     if peak is None:
         pytest.skip("this system does not tell")
     assert 0.9 * 2**25 < peak < 2**26  # the system counts pages in batches
+
+
+def test_micro_batches_are_the_largest_that_keep_the_cap(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch = pytest.importorskip("torch")
+    import case
+    import cudnn
+    import micro_batches
+
+    limit = micro_batches.WORKSPACE_LIMIT
+
+    class Convolution:
+        """A fifth of the cap for each image by FFT, nothing by GEMM, and no other algorithm."""
+
+        def __init__(self, part: case.Case, weight: Any, algorithm: str) -> None:
+            if algorithm not in ("FFT", "GEMM"):
+                raise cudnn.CuDNNError(algorithm)
+            self.workspace_bytes = part.batch * limit // 5 if algorithm == "FFT" else 0
+            self.images, self.weight = part.batch, weight
+
+        def __call__(self, input: Any, output: Any) -> None:
+            assert len(input) == self.images
+            output.copy_(torch.nn.functional.conv2d(input, self.weight))
+
+    monkeypatch.setattr(case, "DEVICE", "cpu")
+    monkeypatch.setattr(cudnn, "Convolution", Convolution)
+    whole = case.Case(LAYERS[11], 12, "fp32", "NCHW")
+    weight = whole.weight()
+    assert micro_batches._largest(whole, weight, "WINOGRAD") is None
+    assert micro_batches._largest(whole, weight, "GEMM")._images == 12  # type: ignore[union-attr]
+    parts = micro_batches._largest(whole, weight, "FFT")
+    assert parts is not None
+    assert parts._images == 4
+    input = whole.input()
+    torch.testing.assert_close(parts(input), torch.nn.functional.conv2d(input, weight))
