@@ -8,6 +8,7 @@
 #include "cuda/device.hpp"
 #include "cuda/error.hpp"
 #include "cuda/fused/kernels.hpp"
+#include "cuda/fused/raw_lines.hpp"
 #include "cuda/output_order.cuh"
 #include "status.hpp"
 
@@ -119,7 +120,7 @@ Arguments<Element>::Arguments(const Problem& problem, const TileChoice& choice,
       input_begin(byte_extent(problem.input, element_bytes(problem.dtype)).begin),
       input_end(byte_extent(problem.input, element_bytes(problem.dtype)).end),
       vectors(has_channel_vectors(problem, tile)) {
-  copies = vectors && operands != Operands::kSplit;
+  copies = vectors && operands != Operands::kSplit && !boxed;
   rechecks = forms_sums_again(problem, tile, operands);
   filters_fastest = OutputOrder(problem).filters_fastest();
   words = has_filter_words(problem);

@@ -59,7 +59,7 @@ struct Arguments {
       raw_shift;  // from a channel to the next: elements, and how far past 16 bytes
   int32_t reach;  // input columns that a position's plane and unit reach to the right
   int64_t input_begin, input_end;  // bytes, from element [0, 0, 0, 0], of the whole input
-  bool copies;                     // whether units are in the input as they are
+  bool copies;                     // whether units are in the input as they are, and no boxes come
   bool vectors;          // whether a unit's channels are neighbours in the input, 16-byte aligned
   bool rechecks;         // whether products may meet elements outside a window
   bool filters_fastest;  // of the output's dimensions

@@ -20,6 +20,9 @@ enum : int {
 
 constexpr int kMultiplyingWarps = kMultiplyingThreads / 32;
 
+/// Of a tile: how many times 64 filters.
+constexpr int output_sets(const KernelShape& shape) { return shape.filters / kBoxedFilters; }
+
 template <class Element_, Operands kOperands_, Instructions kInstructions_, int kFilters,
           int kColumns>
 struct Kernel {
@@ -55,7 +58,7 @@ struct Barriers {
   Ring<kMaxSlabStages> slabs;
   Ring<kMaxFilterStages> filters;
   uint64_t raw_full[kMaxRawStages];
-  uint64_t outputs_full, outputs_empty;  // the boxes of a tile's outputs
+  uint64_t outputs_full[2], outputs_empty[2];  // the boxes of 64 filters
   SlabScale scales[kMaxSlabStages];
   Magnitudes magnitudes[2][kMaxStagingThreads / 32];
 };

@@ -69,17 +69,18 @@ class BoxStaging {
 template <class Element>
 constexpr int kBoxFilters = kBoxRowBytes / static_cast<int>(sizeof(Element));
 
-/// By a thread: takes the outputs of tile after tile away, when all warps have put theirs.
+/// By a thread: takes the outputs of a set of filters away, tile after tile, when all their warps have
+/// put them.
 template <class T>
-__device__ __forceinline__ void store_boxes(const Arguments<typename T::Element>& a,
-                                            Block<T> block) {
+__device__ __forceinline__ void store_boxes(const Arguments<typename T::Element>& a, Block<T> block,
+                                            int set) {
   namespace ptx = ::cuda::ptx;
-  constexpr int kFilters = kBoxFilters<typename T::Element>;
+  constexpr int kFilters = kBoxFilters<typename T::Element>, kBoxes = kBoxedFilters / kFilters;
   uint32_t parity = 0;
   for (int32_t number = blockIdx.x; number < a.tiles; number += gridDim.x, parity ^= 1) {
     const TilePosition tile = locate(a, number);
-    wait(&barriers().outputs_full, parity);
-    for (int box = 0; box < T::kShape.filters / kFilters; ++box) {
+    wait(&barriers().outputs_full[set], parity);
+    for (int box = set * kBoxes; box < (set + 1) * kBoxes; ++box) {
       const int filter = tile.filter_tile * T::kShape.filters + box * kFilters;
       if (filter >= a.filters_per_group) break;
       const int32_t at[] = {tile.group * static_cast<int>(a.filters_per_group) + filter, tile.q,
@@ -89,7 +90,7 @@ __device__ __forceinline__ void store_boxes(const Arguments<typename T::Element>
     }
     ptx::cp_async_bulk_commit_group();
     ptx::cp_async_bulk_wait_group_read(ptx::n32_t<0>{});
-    ptx::mbarrier_arrive(&barriers().outputs_empty);
+    ptx::mbarrier_arrive(&barriers().outputs_empty[set]);
   }
 }
 

@@ -11,7 +11,11 @@ double CostModel::cycles(const Tile& tile, const KernelShape& shape) const {
   const double products = steps * shape.columns * (split_ ? 3 : 1);  // of both warpgroups
   const double warpgroup = products / 2 +
                            (split_ ? 760.0 : 450.0) * double(batch_count(tile, traits_)) +
-                           (split_ ? 2200.0 : 30.0) * tile.slabs() + write_cycles(tile, shape);
+                           (split_         ? 2200.0
+                            : tile.boxed() ? 250.0
+                                           : 30.0) *
+                               tile.slabs() +
+                           write_cycles(tile, shape);
   const double filter_bytes = steps * 2 * traits_.parts * shape.filters * kUnitBytes;
   const double filters = tile.resident ? 0 : filter_bytes / (split_ ? 39 : 22);
   const double slab = slab_cycles(tile, shape);

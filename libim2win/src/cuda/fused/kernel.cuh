@@ -64,7 +64,8 @@ __device__ __forceinline__ void bring_windows(const Arguments<typename T::Elemen
     if (a.boxed) {
       if (threadIdx.x % 32 != 0) return;
       if (warp == 0) BoxStaging<T>(a, block).run();
-      if (warp == 1 && a.stored) store_boxes<T>(a, block);
+      if (warp > 0 && warp <= output_sets(T::kShape) && a.stored)
+        store_boxes<T>(a, block, warp - 1);
       return;
     }
   }
@@ -85,8 +86,11 @@ __global__ void __launch_bounds__(T::kShape.threads(), 1)
     barriers().filters.initialize(1, kMultiplyingWarps);
     for (uint64_t& full : barriers().raw_full)
       ::cuda::ptx::mbarrier_init(&full, T::kStagingThreads);
-    ::cuda::ptx::mbarrier_init(&barriers().outputs_full, kMultiplyingWarps);
-    ::cuda::ptx::mbarrier_init(&barriers().outputs_empty, 1);
+    for (int set = 0; set < output_sets(T::kShape); ++set) {
+      ::cuda::ptx::mbarrier_init(&barriers().outputs_full[set],
+                                 kMultiplyingWarps / output_sets(T::kShape));
+      ::cuda::ptx::mbarrier_init(&barriers().outputs_empty[set], 1);
+    }
     if constexpr (kWgmma)
       ::cuda::ptx::fence_mbarrier_init(::cuda::ptx::sem_release, ::cuda::ptx::scope_cluster);
   }

@@ -36,7 +36,7 @@ class Multiplier {
                             a.tile.group_stride * a.tile.row_units, swizzle_of(a.tile.row_units)) +
                  warpgroup * a.tile.warpgroup_step * a.tile.row_units),
         own_filter_(first_filter(warpgroup) + threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4),
-        is_first_(warpgroup == 0) {}
+        until_start_(warpgroup == 0 ? a.tile.lead + 1 : 0) {}
 
   __device__ __forceinline__ void multiply(const TilePosition& tile, Sums<T::kSums>& sums) {
     if constexpr (T::kOperands == Operands::kSplit) {
@@ -44,7 +44,7 @@ class Multiplier {
     } else {
       multiply_whole(sums);
     }
-    first_tile_ = false;
+    filters_come_ = !a_.tile.resident;
   }
 
  private:
@@ -69,17 +69,19 @@ class Multiplier {
   __device__ __forceinline__ static bool is_teller() { return threadIdx.x % 32 == 0; }
 
   __device__ __forceinline__ Descriptor filter_stage() const {
-    return filters_ +
-           static_cast<uint32_t>(filter_.stage * block_.layout.filter_stage / kUnitBytes);
+    return filters_ + units_of(filter_.stage * block_.layout.filter_stage);
   }
   __device__ __forceinline__ Descriptor slab_stage() const {
-    return windows_ + static_cast<uint32_t>(slab_.stage * block_.layout.slab / kUnitBytes);
+    return windows_ + units_of(slab_.stage * block_.layout.slab);
   }
+  __device__ __forceinline__ static uint32_t units_of(int32_t bytes) {
+    return static_cast<uint32_t>(bytes) / kUnitBytes;
+  }
+
   /// Called before each batch.
   __device__ __forceinline__ void wait_filters() {
-    if (is_first_ && batches_++ == a_.tile.lead)
-      ptx::named_barrier_arrive(kStartBarrier, kMultiplyingThreads);
-    if (!a_.tile.resident || first_tile_) barriers().filters.wait_full(filter_);
+    if (--until_start_ == 0) ptx::named_barrier_arrive(kStartBarrier, kMultiplyingThreads);
+    if (filters_come_) barriers().filters.wait_full(filter_);
   }
   __device__ __forceinline__ void release_filters(int stage) {
     if (a_.tile.resident) return;
@@ -95,7 +97,7 @@ class Multiplier {
                                                     uint32_t (&step)[kTraits.batch]) {
 #pragma unroll
     for (int i = 0; i < kTraits.batch; ++i) {
-      const Step& at = steps.step[min(first + i, kMaxSteps - 1)];
+      const Step& at = steps.step[first + i];
       step[i] = static_cast<uint32_t>(
           ptx::fresh(static_cast<int32_t>(reinterpret_cast<const uint32_t&>(at))));
     }
@@ -278,9 +280,8 @@ class Multiplier {
   Descriptor filters_, windows_;  // of the first stages
   int own_filter_;                // in the block's tile, the first of two
   Cursor slab_, filter_;
-  bool first_tile_ = true;
-  bool is_first_;    // of the warpgroups
-  int batches_ = 0;  // so far
+  bool filters_come_ = true;  // or are there since the first tile
+  int until_start_;           // batches until the second warpgroup starts, once
 };
 
 }  // namespace im2win::cuda::fused

@@ -22,12 +22,14 @@ struct Cursor {
   }
 };
 
+/// Asleep where that can be: who polls takes turns from others.
 __device__ __forceinline__ void wait(uint64_t* barrier, uint32_t parity) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
   while (!::cuda::ptx::mbarrier_test_wait_parity(barrier, parity)) {
   }
 #else
-  while (!::cuda::ptx::mbarrier_try_wait_parity(barrier, parity)) {
+  constexpr uint32_t kNanoseconds = 1000000;  // at most: the barrier wakes
+  while (!::cuda::ptx::mbarrier_try_wait_parity(barrier, parity, kNanoseconds)) {
   }
 #endif
 }

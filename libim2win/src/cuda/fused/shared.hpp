@@ -46,8 +46,10 @@ constexpr int table_columns(int columns) {
 }
 
 /// Outputs on their way out as boxes: rows of so many bytes, swizzled like those of slabs. Each box
-/// has some filters of all pixels of a tile, and a row for columns that are no outputs.
+/// has some filters of all pixels of a tile, and a row for columns that are no outputs. Those of 64
+/// filters leave together: a warpgroup's, or two's that have different pixels.
 constexpr int kBoxRowBytes = 128;
+constexpr int kBoxedFilters = 64;
 
 /// For the rings' barriers and what goes with them; and what boxes' beginnings are multiples of, as
 /// swizzles repeat.

@@ -69,8 +69,9 @@ constexpr int batch_of(OperandTraits traits, int steps) {
 }
 
 constexpr int kMaxSteps = 128;
+constexpr int kMaxBatch = 4;
 constexpr int kMaxPlanes = 16;
-constexpr int kMaxSlabStages = 4;
+constexpr int kMaxSlabStages = 3;
 constexpr int kMaxFilterStages = 16;
 constexpr int kMaxRawStages = 2;
 
@@ -107,10 +108,10 @@ struct Step {
   uint16_t second;
 };
 
-/// The steps of a slab with some tap rows.
+/// The steps of a slab with some tap rows; and what a batch may read past them.
 struct Steps {
   int32_t count;
-  Step step[kMaxSteps];
+  Step step[kMaxSteps + kMaxBatch];
 };
 
 /// The elements of a filter that a unit multiplies; row -1: none, zeros.
@@ -205,10 +206,6 @@ struct Chip {
 /// none can take the problem.
 bool choose_tile(const Problem& problem, Operands operands, const KernelShape* shapes, int count,
                  const Chip& chip, TileChoice& choice);
-
-/// From a pixel to the next in raw lines, in elements: 1, or the channels, which are neighbours; 0
-/// where the input has no raw lines, as rows do not follow each other.
-int64_t raw_column_elements(const Problem& problem);
 
 /// Whether boxes of the tensor can be copied: rows of neighbouring channels, all words of 16 bytes.
 bool has_boxes(const Tensor& tensor, int64_t element_bytes);

@@ -8,33 +8,10 @@
 #include "cuda/fused/block.cuh"
 #include "cuda/fused/boxes.cuh"
 #include "cuda/fused/multiply.cuh"
+#include "cuda/fused/sum_again.cuh"
 #include "cuda/ptx.cuh"
 
 namespace im2win::cuda::fused {
-
-/// The sum of one output from the input and the filter as they are. Rarely needed: for sums which
-/// products on tensor cores do not give.
-template <class Element>
-__device__ __forceinline__ float sum_again(const Arguments<Element>& a, int32_t group, int64_t k,
-                                           int64_t n, int p, int q) {
-  const int y0 = p * a.stride_h - a.padding_top, x0 = q * a.stride_w - a.padding_left;
-  const Element* input = a.input + n * a.stride_n + group * a.channels * a.stride_c;
-  const Element* filter =
-      reinterpret_cast<const Element*>(a.filters + a.packed.exact) + k * a.channels * a.r * a.s;
-  double sum = 0;
-  for (int64_t c = 0; c < a.channels; ++c) {
-    for (int r = 0; r < a.r; ++r) {
-      const int y = y0 + r * a.dilation_h;
-      for (int s = 0; s < a.s; ++s, ++filter) {
-        const int x = x0 + s * a.dilation_w;
-        if (y < 0 || y >= a.h || x < 0 || x >= a.w) continue;
-        const Element element = input[c * a.stride_c + y * a.row_stride + x * a.column_stride];
-        sum = fma(double{to_compute<float>(*filter)}, double{to_compute<float>(element)}, sum);
-      }
-    }
-  }
-  return static_cast<float>(sum);
-}
 
 /// Writes the sums of tiles. A warp has 16 filters, and takes 32 columns at a time.
 ///
@@ -161,30 +138,40 @@ class Writer {
   __device__ __forceinline__ void write_boxes(const TilePosition& tile, const Sums<T::kSums>& sums,
                                               const float (&bias)[2], int64_t k, int filters) {
     const OutputBoxes<T> boxes(block_, warpgroup(), first_filter());
-    wait(&barriers().outputs_empty, turn_ ? 0 : 1);
+    const int set = first_filter() / kBoxedFilters;
+    wait(&barriers().outputs_empty[set], turn_ ? 0 : 1);
+    // Places are looked up some together: each would wait for the last one's columns to be put.
+    constexpr int kTogether = 5;
 #pragma unroll
-    for (int column = 0; column < T::kShape.columns; column += 8)
-      put(boxes, &sums.sum[column / 2], column, bias);
+    for (int first = 0; first < T::kShape.columns; first += 8 * kTogether) {
+      typename OutputBoxes<T>::Row rows[kTogether][kRowsEach];
+#pragma unroll
+      for (int i = 0; i < kTogether; ++i)
+#pragma unroll
+        for (int j = 0; j < kRowsEach; ++j)
+          rows[i][j] = boxes.row(first + 8 * i + (kHalves ? lane_ % 8 : lane_ % 4 * 2 + j));
+#pragma unroll
+      for (int i = 0; i < kTogether; ++i) put(rows[i], &sums.sum[first / 2 + 4 * i], bias);
+    }
     if (has_doubts(sums)) settle_boxes(boxes, tile, k, filters);
     ::cuda::ptx::fence_proxy_async(::cuda::ptx::space_shared);
     __syncwarp();
-    if (lane_ == 0) ::cuda::ptx::mbarrier_arrive(&barriers().outputs_full);
+    if (lane_ == 0) ::cuda::ptx::mbarrier_arrive(&barriers().outputs_full[set]);
   }
 
-  /// Eight columns.
-  __device__ __forceinline__ void put(const OutputBoxes<T>& boxes, const float* sum, int column,
-                                      const float (&bias)[2]) const {
+  /// The rows of eight columns that a lane gives the places of.
+  static constexpr int kRowsEach = kHalves ? 1 : 2;
+
+  __device__ __forceinline__ void put(const typename OutputBoxes<T>::Row (&rows)[kRowsEach],
+                                      const float* sum, const float (&bias)[2]) const {
     if constexpr (kHalves) {
       uint32_t pairs[2];
       pack(sum, bias, pairs);
-      ptx::store_transposed(boxes.row(column + lane_ % 8).word(lane_ & 8), pairs[0], pairs[1]);
+      ptx::store_transposed(rows[0].word(lane_ & 8), pairs[0], pairs[1]);
     } else {
 #pragma unroll
-      for (int i = 0; i < 2; ++i) {
-        const auto row = boxes.row(column + lane_ % 4 * 2 + i);
-#pragma unroll
-        for (int j = 0; j < 2; ++j) *row.at(lane_ / 4 + 8 * j) = finished(sum[2 * j + i], bias[j]);
-      }
+      for (int i = 0; i < 4; ++i)
+        *rows[i % 2].at(lane_ / 4 + i / 2 * 8) = finished(sum[i], bias[i / 2]);
     }
   }
 

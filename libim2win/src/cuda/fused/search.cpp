@@ -1,0 +1,262 @@
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <iterator>
+
+#include "checked.hpp"
+#include "cuda/fused/cost.hpp"
+#include "cuda/fused/raw_lines.hpp"
+#include "cuda/fused/shared.hpp"
+#include "cuda/fused/stages.hpp"
+#include "cuda/fused/taps.hpp"
+#include "cuda/fused/tile.hpp"
+
+namespace im2win::cuda::fused {
+namespace {
+
+/// Of counts that fit an int.
+int count_of(int64_t things, int64_t each) { return static_cast<int>(ceil_div(things, each)); }
+
+int unit_channels(const Problem& problem, OperandTraits traits) {
+  const int64_t c = std::min<int64_t>(problem.c_per_group(), traits.unit_elements);
+  return problem.s > 1 ? static_cast<int>(std::bit_ceil(static_cast<unsigned>(c)))
+                       : traits.unit_elements;
+}
+
+/// Each phase of the strides must have some row and column.
+bool has_input_boxes(const Problem& problem, Operands operands) {
+  return problem.stride_h * problem.stride_w <= kMaxPhases && problem.h >= problem.stride_h &&
+         problem.w >= problem.stride_w && has_boxes(problem.input, moved_bytes(operands));
+}
+
+/// What a box takes on its way out, it takes in shared memory: bias and a bound from below.
+bool has_output_boxes(const Problem& problem, Operands operands) {
+  return !problem.has_residual && problem.alpha == 1 &&
+         (problem.activation == IM2WIN_IDENTITY || problem.activation == IM2WIN_RELU) &&
+         has_boxes(problem.output, moved_bytes(operands));
+}
+
+/// Tries all tiles, and keeps the cheapest.
+class Search {
+ public:
+  Search(const Problem& problem, Operands operands, const Chip& chip, TileChoice& best)
+      : problem_(problem),
+        operands_(operands),
+        traits_(traits(operands)),
+        chip_(chip),
+        best_(best),
+        unit_channels_(unit_channels(problem, traits_)),
+        unit_columns_(traits_.unit_elements / unit_channels_),
+        copies_(operands != Operands::kSplit && unit_columns_ == 1 &&
+                problem.input.stride[1] == 1 && problem.c_per_group() % unit_channels_ == 0),
+        cost_(problem, operands, chip, copies_),
+        boxes_(chip.bulk_copies && copies_ && has_input_boxes(problem, operands)),
+        stores_(boxes_ && has_output_boxes(problem, operands)) {}
+
+  void try_kernel(int index, const KernelShape& shape) {
+    kernel_ = index;
+    shape_ = shape;
+    const int64_t channel_units = ceil_div(problem_.c_per_group(), int64_t{unit_channels_});
+    for (int units = 1; units <= 8; units *= 2) {
+      if (units > 1 && units / 2 >= channel_units) break;
+      for (const bool rows_apart : {false, true}) {
+        for (const Columns how : {Columns::kShared, Columns::kApart, Columns::kBySlabs}) {
+          if (how == Columns::kBySlabs && !(boxes_ && problem_.s > 1)) continue;
+          TapColumns columns;
+          if (!arrange_columns(problem_, unit_columns_, how, columns)) continue;
+          const TapRows rows(problem_, rows_apart);
+          if (rows_apart && rows.groups == 1) continue;
+          try_slab(static_cast<int>(ceil_div(channel_units, int64_t{units})), units, rows, columns);
+        }
+      }
+    }
+  }
+
+  /// False if no kernel can take the problem.
+  bool finish() {
+    if (best_.kernel < 0) return false;
+    pair_units(best_columns_, best_rows_, best_.tile, best_.order);
+    return true;
+  }
+
+ private:
+  void try_slab(int chunks, int units, const TapRows& rows, const TapColumns& columns) {
+    constexpr int64_t kMaxSlabs = int64_t{1} << 20;
+    if (int64_t{rows.groups} * columns.groups * chunks > kMaxSlabs) return;
+    tile_ = {};
+    tile_.unit_channels = unit_channels_;
+    tile_.unit_columns = unit_columns_;
+    tile_.units = units;
+    tile_.chunks = chunks;
+    tile_.row_units = 1;
+    tile_.tap_groups = rows.groups * columns.groups;
+    tile_.column_groups = columns.groups;
+    tile_.group_rows = rows.rows;
+    tile_.row_step = rows.step;
+    tile_.full_groups = rows.full * columns.groups;
+    tile_.planes = columns.planes;
+    std::copy(std::begin(columns.origin), std::end(columns.origin), tile_.origin);
+    for (int kind = 0; kind < 2; ++kind)
+      tile_.steps[kind].count = count_of((rows.rows - kind) * columns.count * units, 2);
+    if (tile_.steps[0].count > kMaxSteps) return;
+
+    for (const bool boxed : {false, true}) {
+      if (boxed ? !takes_boxes() : columns.groups > 1) continue;
+      tile_.row_units = boxed ? units : 1;
+      const int q = static_cast<int>(problem_.q);
+      for (int parts = 1; parts <= 8; ++parts) {
+        const int width = count_of(q, parts);
+        try_columns(width, width + columns.extra, false, rows, columns);
+        if (width <= 8) break;
+      }
+      try_columns(8, 8 + columns.extra, true, rows, columns);
+      if (!boxed) try_run(rows, columns);
+    }
+  }
+
+  /// A row has all units of a slab; other groups' channels may be anything, and are not multiplied.
+  bool takes_boxes() const {
+    return boxes_ && tile_.units > 1 &&
+           (problem_.groups == 1 || problem_.c_per_group() % (tile_.units * unit_channels_) == 0);
+  }
+
+  void try_run(const TapRows& rows, const TapColumns& columns) {
+    tile_.images = 1;
+    tile_.run = shape_.block_columns();
+    tile_.columns = static_cast<int>(problem_.q);
+    tile_.pitch = tile_.columns + columns.extra;
+    tile_.rows = count_of(tile_.pitch - 1 + tile_.run, tile_.pitch);
+    tile_.group_stride = 8;
+    tile_.column_pitch = tile_.pitch;
+    tile_.warpgroup_step = shape_.filters == 128 ? 0 : shape_.columns;
+    tile_.warpgroup_columns = shape_.columns;
+    if (problem_.p * tile_.pitch >= kMaxTiles) return;
+    try_planes(tile_.run + int64_t{rows.extra()} * tile_.pitch + columns.extra, rows, columns);
+  }
+
+  void try_columns(int width, int pitch, bool strip, const TapRows& rows,
+                   const TapColumns& columns) {
+    tile_.run = 0;
+    // What leaves as a box is whole rows of each warpgroup.
+    const int halves = tile_.boxed() && shape_.filters < 128 ? 2 : 1;
+    const int capacity = shape_.block_columns() / halves;
+    const int lines = strip ? capacity / 8 : (capacity + pitch - width) / pitch;
+    const int p = static_cast<int>(problem_.p);
+    for (int images = 1; images <= std::min<int64_t>(lines, problem_.n); ++images) {
+      if (images > 1 && lines / images * halves < p && images * p > 4 * lines * halves) break;
+      if (images * std::abs(problem_.input.stride[0]) >= kMaxSpan) break;
+      const int most = std::min(lines / images * halves, p);
+      tile_.rows = static_cast<int>(round_up(count_of(p, count_of(p, most)), halves));
+      tile_.images = images;
+      tile_.columns = std::min(width, static_cast<int>(problem_.q));
+      tile_.pitch = pitch;
+      tile_.group_stride = strip ? pitch : 8;
+      tile_.column_pitch = strip ? 8 : pitch;
+      divide_columns(strip, halves);
+      try_planes(int64_t{tile_.rows + rows.extra()} * tile_.images * tile_.pitch, rows, columns);
+    }
+  }
+
+  /// Among warpgroups: rows, or columns wherever they are in them.
+  void divide_columns(bool strip, int halves) {
+    const int lines = tile_.rows / halves * tile_.images;
+    tile_.warpgroup_columns = halves == 2 ? lines * tile_.column_pitch : shape_.columns;
+    tile_.warpgroup_step = shape_.filters == 128 ? 0
+                           : halves == 2         ? lines * tile_.pitch
+                           : strip               ? shape_.columns / 8 * tile_.pitch
+                                                 : shape_.columns;
+  }
+
+  void try_planes(int64_t plane_positions, const TapRows& rows, const TapColumns& columns) {
+    constexpr int kMaxPositions = 16384;
+    if (plane_positions * tile_.planes > kMaxPositions) return;
+    tile_.box_rows = tile_.rows + rows.extra();
+    tile_.plane_positions = static_cast<int>(
+        tile_.boxed() ? round_up(plane_positions, kSwizzlePositions) : plane_positions);
+    tile_.positions = tile_.planes * tile_.plane_positions;
+    tile_.positions_pitch = tile_.boxed() ? tile_.positions : tile_.positions | 1;
+    tile_.overrun = overrun(rows, columns);
+    tile_.raw = {};
+    if (tile_count(problem_, tile_, shape_) >= double(kMaxTiles) ||
+        !has_near_outputs(problem_.output) ||
+        (problem_.has_residual && !has_near_outputs(problem_.residual)))
+      return;
+    if (tile_.boxed()) return try_boxes(rows, columns);
+    try_stages(rows, columns);
+    if (!chip_.bulk_copies || copies_) return;
+    RawLines forms[kMaxRawForms];
+    const int count = raw_forms(problem_, operands_, tile_, forms);
+    for (int i = 0; i < count; ++i) {
+      tile_.raw = forms[i];
+      tile_.raw.stages = kMaxRawStages;
+      try_stages(rows, columns);
+    }
+  }
+
+  void try_boxes(const TapRows& rows, const TapColumns& columns) {
+    if (std::max({tile_.pitch, tile_.images, tile_.box_rows}) > kMaxBox) return;
+    for (const bool stored : {false, true}) {
+      if (stored &&
+          !(stores_ && (problem_.groups == 1 || problem_.k_per_group() % shape_.filters == 0)))
+        break;
+      tile_.stored = stored;
+      try_stages(rows, columns);
+    }
+    tile_.stored = 0;
+  }
+
+  /// Of the last column, shifted by the tap that shifts most.
+  int overrun(const TapRows& rows, const TapColumns& columns) const {
+    const int column = tile_.warpgroup_step + (shape_.columns / 8 - 1) * tile_.group_stride + 7;
+    const int tap = (tile_.planes - 1) * tile_.plane_positions +
+                    rows.extra() * tile_.images * tile_.pitch + columns.extra;
+    return std::max(column + tap + 1 - tile_.positions, 0);
+  }
+
+  void try_stages(const TapRows& rows, const TapColumns& columns) {
+    if (!fit_stages(problem_, shape_, operands_, chip_, tile_)) return;
+    const double cost = cost_.cycles(tile_, shape_);
+    if (best_.kernel >= 0 && cost >= best_.cost) return;
+    best_.kernel = kernel_;
+    best_.tile = tile_;
+    best_.tile.lead = lead(tile_, traits_);
+    best_.cost = cost;
+    best_columns_ = columns;
+    best_rows_ = rows;
+  }
+
+  /// Whether the offsets of a tile's outputs from its first fit 32 bits.
+  bool has_near_outputs(const Tensor& tensor) const {
+    const double reach = double(std::abs(tensor.stride[0])) * tile_.images +
+                         double(std::abs(tensor.stride[2])) * tile_.rows +
+                         double(std::abs(tensor.stride[3])) * tile_.columns;
+    return reach < double(kMaxSpan);
+  }
+
+  const Problem& problem_;
+  Operands operands_;
+  OperandTraits traits_;
+  Chip chip_;
+  TileChoice& best_;
+  int unit_channels_, unit_columns_;
+  bool copies_;
+  CostModel cost_;
+  bool boxes_, stores_;
+  int kernel_ = -1;
+  KernelShape shape_ = {};
+  Tile tile_ = {};
+  TapColumns best_columns_;
+  TapRows best_rows_;
+};
+
+}  // namespace
+
+bool choose_tile(const Problem& problem, Operands operands, const KernelShape* shapes, int count,
+                 const Chip& chip, TileChoice& choice) {
+  choice.kernel = -1;
+  Search search(problem, operands, chip, choice);
+  for (int i = 0; i < count; ++i) search.try_kernel(i, shapes[i]);
+  return search.finish();
+}
+
+}  // namespace im2win::cuda::fused

@@ -1,0 +1,16 @@
+// How many stages the rings of a tile have. Host-only.
+#pragma once
+
+#include "cuda/fused/tile.hpp"
+#include "problem.hpp"
+
+namespace im2win::cuda::fused {
+
+/// As many as shared memory holds, up to what hides latency. False if it holds too few.
+bool fit_stages(const Problem& problem, const KernelShape& shape, Operands operands,
+                const Chip& chip, Tile& tile);
+
+/// The batches that the first warpgroup is to be ahead of the second.
+int lead(const Tile& tile, OperandTraits traits);
+
+}  // namespace im2win::cuda::fused

@@ -1,0 +1,35 @@
+// Sums that products on tensor cores do not give.
+#pragma once
+
+#include <cstdint>
+
+#include "cuda/fused/arguments.cuh"
+#include "cuda/numeric.cuh"
+
+namespace im2win::cuda::fused {
+
+/// The sum of one output from the input and the filter as they are. Rarely needed: for sums which
+/// products on tensor cores do not give.
+template <class Element>
+__device__ __forceinline__ float sum_again(const Arguments<Element>& a, int32_t group, int64_t k,
+                                           int64_t n, int p, int q) {
+  const int y0 = p * a.stride_h - a.padding_top, x0 = q * a.stride_w - a.padding_left;
+  const Element* input = a.input + n * a.stride_n + group * a.channels * a.stride_c;
+  const Element* filter =
+      reinterpret_cast<const Element*>(a.filters + a.packed.exact) + k * a.channels * a.r * a.s;
+  double sum = 0;
+  for (int64_t c = 0; c < a.channels; ++c) {
+    for (int r = 0; r < a.r; ++r) {
+      const int y = y0 + r * a.dilation_h;
+      for (int s = 0; s < a.s; ++s, ++filter) {
+        const int x = x0 + s * a.dilation_w;
+        if (y < 0 || y >= a.h || x < 0 || x >= a.w) continue;
+        const Element element = input[c * a.stride_c + y * a.row_stride + x * a.column_stride];
+        sum = fma(double{to_compute<float>(*filter)}, double{to_compute<float>(element)}, sum);
+      }
+    }
+  }
+  return static_cast<float>(sum);
+}
+
+}  // namespace im2win::cuda::fused
