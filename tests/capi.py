@@ -73,40 +73,47 @@ class Memory:
         return content
 
 
+class Span:
+    """The bytes that an array of any strides lies in, from its first to its last."""
+
+    def __init__(self, array: Array) -> None:
+        reaches = [(n - 1) * step for n, step in zip(array.shape, array.strides, strict=True)]
+        self.offset = -sum(min(reach, 0) for reach in reaches)  # of element [0, 0, 0, 0]
+        length = self.offset + sum(max(reach, 0) for reach in reaches) + array.itemsize
+        if array.size == 0:
+            self.offset = length = 0
+        content = ctypes.string_at(array.ctypes.data - self.offset, length)
+        self.content = np.frombuffer(content, np.uint8)
+        self.strides = tuple(step // array.itemsize for step in array.strides)
+        self._like = array
+
+    def view(self, content: Array) -> Array:
+        """The array, in other bytes."""
+        like = self._like
+        view: Array = np.ndarray(like.shape, like.dtype, content.data, self.offset, like.strides)
+        return view
+
+
 class Tensor:
     """A tensor on a device, laid out in memory as the NumPy array that it copies."""
 
     def __init__(self, device: int, array: Array, shift: int = 0) -> None:
-        reaches = [(n - 1) * step for n, step in zip(array.shape, array.strides, strict=True)]
-        self._offset = -sum(min(reach, 0) for reach in reaches)
-        length = self._offset + sum(max(reach, 0) for reach in reaches) + array.itemsize
-        if array.size == 0:
-            self._offset = length = 0
-        content = ctypes.string_at(array.ctypes.data - self._offset, length)
-        self._like = array
-        self._memory = Memory(device, np.frombuffer(content, np.uint8), shift)
-        self.address = self._memory.address + self._offset
-        self.strides = tuple(step // array.itemsize for step in array.strides)
+        self._span = Span(array)
+        self._memory = Memory(device, self._span.content, shift)
+        self.address = self._memory.address + self._span.offset
+        self.strides = self._span.strides
 
     def read(self) -> Array:
         """The tensor as it is now."""
-        return self._view(self._memory.read())
+        return self._span.view(self._memory.read())
 
     def gaps(self) -> Array:
         """The bytes between its elements that are not poison."""
         content = self._memory.read()
-        self._view(content).view(f"u{self._like.itemsize}")[...] = -1 % 2 ** (
-            8 * self._like.itemsize
-        )
+        elements = self._span.view(content)
+        elements.view(f"u{elements.itemsize}")[...] = -1 % 2 ** (8 * elements.itemsize)
         written: Array = content[content != POISON]
         return written
-
-    def _view(self, content: Array) -> Array:
-        array = self._like
-        view: Array = np.ndarray(
-            array.shape, array.dtype, content.data, self._offset, array.strides
-        )
-        return view
 
 
 def poisoned(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
@@ -133,7 +140,7 @@ def descriptor(problem: Problem, dtype: str = "float32", **fields: Any) -> Any:
     return desc
 
 
-def set_strides(desc: Any, role: str, tensor: Tensor) -> None:
+def set_strides(desc: Any, role: str, tensor: Tensor | Span) -> None:
     setattr(desc, f"{role}_layout", lib.IM2WIN_STRIDED)
     setattr(desc, f"{role}_strides", tensor.strides)
 
