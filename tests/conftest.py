@@ -1,5 +1,7 @@
 """Shared by all tests: GPU tests skip, and say why, where there is no CUDA device."""
 
+from typing import Any
+
 import hypothesis
 import pytest
 
@@ -24,3 +26,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "gpu" in item.keywords:
             item.add_marker(skip)
+
+
+@pytest.fixture
+def torch() -> Any:
+    """PyTorch, which can use CUDA."""
+    torch = pytest.importorskip("torch")
+    if not torch.cuda.is_available():
+        pytest.skip("this PyTorch has no CUDA")
+    return torch
+
+
+@pytest.fixture
+def cupy() -> Any:
+    return pytest.importorskip("cupy")

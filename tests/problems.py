@@ -170,6 +170,19 @@ def full_size(layer: Layer, batch: int) -> Problem:
     return Problem(n, c, h, w, k, r, s, stride=(layer.stride, layer.stride))
 
 
+_GENERAL = Problem(n=2, c=3, h=7, w=9, k=5)
+# A few of all kinds, for tests whose every problem runs in many ways.
+MIXED = [
+    _GENERAL,
+    replace(_GENERAL, c=5, k=37, padding=((1, 0), (2, 1)), stride=(2, 1)),
+    replace(_GENERAL, k=64, r=1, s=1),
+    replace(_GENERAL, c=34, k=66, groups=2, padding=same(1), dilation=(1, 2)),
+    Problem(n=3, c=19, h=6, w=5, k=19, groups=19, padding=same(1)),  # depthwise
+    Problem(c=4, h=21, w=33, k=8, groups=4, r=5, s=5, stride=(2, 2)),
+    Problem(c=1, h=1, w=1, k=1, r=1, s=1),
+    Problem(c=65, h=18, w=17, k=1, r=1, s=3),
+]
+
 SMALL = [*GEOMETRY, *GROUPS]  # every kind of problem, at no edge of a tile
 PROBLEMS = list(
     dict.fromkeys(

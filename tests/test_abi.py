@@ -1,6 +1,5 @@
 """The shared library as such: symbols, version, no GPU needed, instruction sets, fork."""
 
-import os
 import re
 import shutil
 import subprocess
@@ -11,23 +10,10 @@ import pytest
 
 import im2win
 from im2win._library import PATH, ffi, lib
+from programs import run_python
 from targets import DEVICES
 
 HEADER = Path(__file__).parents[1] / "libim2win/include/im2win/im2win.h"
-
-
-def run_python(script: str, **environment: str) -> str:
-    """The output of a new interpreter that loads this library."""
-    result = subprocess.run(
-        [sys.executable, "-c", script],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **environment},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert result.returncode == 0, result.stderr
-    return result.stdout
 
 
 @pytest.mark.skipif(shutil.which("nm") is None, reason="needs nm")

@@ -13,11 +13,6 @@ from targets import NO_ALGORITHM
 pytestmark = pytest.mark.gpu
 
 
-@pytest.fixture
-def cupy() -> Any:
-    return pytest.importorskip("cupy")
-
-
 @pytest.mark.parametrize("dtype", ["float64", "float32", "float16"])
 def test_cupy(cupy: Any, dtype: str) -> None:
     x, weight = arrays(PROBLEM, dtype)

@@ -6,7 +6,6 @@ their elements and no better.
 import ctypes
 import mmap
 import sys
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,7 @@ import im2win
 from capi import CPU
 from im2win._library import check, ffi, lib
 from numerics import DTYPES, Array, assert_convolved, normal
-from problems import Problem, same
+from problems import MIXED, Problem
 from targets import TARGETS, UNDER_ASAN, Target
 
 pytestmark = [
@@ -25,19 +24,6 @@ pytestmark = [
     pytest.mark.skipif(UNDER_ASAN, reason="AddressSanitizer sees more"),
 ]
 CPU_TARGETS = [pytest.param(t, id=t.algorithm) for t in TARGETS if t.device == CPU]
-
-GENERAL = Problem(n=2, c=3, h=7, w=9, k=5)
-PROBLEMS = [
-    GENERAL,
-    replace(GENERAL, c=5, k=37, padding=((1, 0), (2, 1)), stride=(2, 1)),
-    replace(GENERAL, k=64, r=1, s=1),
-    replace(GENERAL, c=34, k=66, groups=2, padding=same(1), dilation=(1, 2)),
-    Problem(n=3, c=19, h=6, w=5, k=19, groups=19, padding=same(1)),  # depthwise
-    Problem(c=4, h=21, w=33, k=8, groups=4, r=5, s=5, stride=(2, 2)),
-    Problem(c=1, h=1, w=1, k=1, r=1, s=1),
-    Problem(c=65, h=18, w=17, k=1, r=1, s=3),
-]
-
 
 PROT_NONE = 0
 
@@ -120,7 +106,7 @@ def test_convolution(
         im2win.info()
     except ValueError as unknown:
         pytest.skip(str(unknown))
-    for i, problem in enumerate(PROBLEMS):
+    for i, problem in enumerate(MIXED):
         bias = np.zeros((problem.k,), DTYPES[dtype])
         has_residual = (i + at_end) % 2 == 1
         residual = np.zeros(problem.output_shape, DTYPES[dtype]) if has_residual else None
@@ -129,7 +115,7 @@ def test_convolution(
 
 @pytest.mark.parametrize("at_end", [False, True], ids=["begin", "end"])
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("problem", PROBLEMS, ids=str)
+@pytest.mark.parametrize("problem", MIXED, ids=str)
 def test_transform(problem: Problem, dtype: str, at_end: bool) -> None:
     desc, needed = capi.descriptor(problem, dtype), ffi.new("size_t *")
     check(lib.im2win_transform_bytes(desc, needed))
@@ -144,7 +130,7 @@ def test_transform(problem: Problem, dtype: str, at_end: bool) -> None:
 
 @pytest.mark.parametrize("at_end", [False, True], ids=["begin", "end"])
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("problem", PROBLEMS, ids=str)
+@pytest.mark.parametrize("problem", MIXED, ids=str)
 def test_packing(problem: Problem, dtype: str, at_end: bool) -> None:
     plan, needed = capi.create_plan(capi.descriptor(problem, dtype)), ffi.new("size_t *")
     check(lib.im2win_plan_packed_filter_bytes(plan, needed))

@@ -16,14 +16,6 @@ ALGORITHMS = im2win.algorithms("cuda") or (NO_ALGORITHM,)
 LONG = 500_000_000  # clock cycles of work ahead, a quarter of a second
 
 
-@pytest.fixture
-def torch() -> Any:
-    torch = pytest.importorskip("torch")
-    if not torch.cuda.is_available():
-        pytest.skip("this PyTorch has no CUDA")
-    return torch
-
-
 def on_gpu(problem: Problem, dtype: str = "float32") -> tuple[Any, Any]:
     x, weight = (to_torch(array).cuda() for array in arrays(problem, dtype))
     return x, weight

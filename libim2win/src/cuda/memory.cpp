@@ -20,18 +20,18 @@ cudaMemPool_t pool(int32_t device) {
   static std::mutex mutex;
   static std::map<int32_t, cudaMemPool_t> pools;
   const std::lock_guard lock(mutex);
-  cudaMemPool_t& pool = pools[device];
-  if (pool == nullptr) {
-    cudaMemPoolProps properties{};
-    properties.allocType = cudaMemAllocationTypePinned;
-    properties.location.type = cudaMemLocationTypeDevice;
-    properties.location.id = device;
-    check(cudaMemPoolCreate(&pool, &properties), "cudaMemPoolCreate");
-    uint64_t keep = UINT64_MAX;
-    check(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &keep),
-          "cudaMemPoolSetAttribute");
-  }
-  return pool;
+  cudaMemPool_t& known = pools[device];
+  if (known != nullptr) return known;
+  cudaMemPoolProps properties{};
+  properties.allocType = cudaMemAllocationTypePinned;
+  properties.location.type = cudaMemLocationTypeDevice;
+  properties.location.id = device;
+  cudaMemPool_t created = nullptr;
+  check(cudaMemPoolCreate(&created, &properties), "cudaMemPoolCreate");
+  uint64_t keep = UINT64_MAX;
+  check(cudaMemPoolSetAttribute(created, cudaMemPoolAttrReleaseThreshold, &keep),
+        "cudaMemPoolSetAttribute");
+  return known = created;
 }
 
 /// Allocates, and once more with what the pool keeps but does not use given back.

@@ -1,0 +1,214 @@
+"""The CUDA driver missing, old, without devices, or failing at any one of its calls: each gives a
+status and a text, no output is written in part, and the next call works.
+
+tests/failures/driver.cpp stands in for the driver, in interpreters of their own.
+"""
+
+import ctypes
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import capi
+import im2win
+from im2win._library import check, ffi, last_error, lib
+from numerics import normal
+from problems import Problem, same
+from programs import run_python
+from targets import CUDA
+
+pytestmark = [
+    pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs LD_LIBRARY_PATH"),
+    pytest.mark.skipif(not im2win.algorithms("cuda"), reason="built without CUDA"),
+]
+PROBLEM = Problem(n=2, c=19, h=9, w=9, k=19, padding=same(1))
+DEPTHWISE = Problem(n=2, c=16, h=9, w=9, k=16, padding=same(1), groups=16)
+OUT_OF_MEMORY, UNKNOWN = 2, 999  # as the driver numbers them
+
+
+@pytest.fixture(scope="module")
+def stand_in(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder with a libcuda.so.1 of driver.cpp."""
+    if shutil.which("g++") is None:
+        pytest.skip("no g++ here")
+    folder = tmp_path_factory.mktemp("driver")
+    source = Path(__file__).parent / "failures/driver.cpp"
+    options = ["-std=c++17", "-O1", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC"]
+    subprocess.run(["g++", *options, source, "-o", folder / "libcuda.so.1"], check=True)
+    return folder
+
+
+WITHOUT_A_DEVICE = """
+import numpy as np, im2win
+x, w = np.ones((1, 2, 4, 4), "f"), np.ones((3, 2, 3, 3), "f")
+for _ in range(2):
+    try:
+        im2win.conv2d(x, w, device="cuda")
+        raise SystemExit("no error")
+    except im2win.Im2winError as error:
+        text = f"{error.status}: {error}"
+assert (im2win.conv2d(x, w) == 18).all()
+assert im2win.info().no_cuda in text, im2win.info()
+print(text)
+"""
+
+
+@pytest.mark.parametrize(
+    ("version", "error", "text"),
+    [
+        ("12040", "0", "the NVIDIA driver is too old: it supports CUDA 12.4, and this"),
+        ("99000", "100", "the NVIDIA driver sees no CUDA device: check nvidia-smi"),
+        ("99000", "999", "the CUDA devices cannot be used: cudaErrorUnknown"),
+    ],
+)
+def test_driver_without_a_device(stand_in: Path, version: str, error: str, text: str) -> None:
+    printed = run_python(
+        WITHOUT_A_DEVICE,
+        LD_LIBRARY_PATH=str(stand_in),
+        IM2WIN_TEST_DRIVER_VERSION=version,
+        IM2WIN_TEST_DRIVER_ERROR=error,
+    )
+    assert printed.startswith(f"IM2WIN_NO_DEVICE: {text}")
+
+
+def test_no_driver(tmp_path: Path) -> None:
+    (tmp_path / "libcuda.so.1").write_text("no library")
+    printed = run_python(WITHOUT_A_DEVICE, LD_LIBRARY_PATH=str(tmp_path))
+    assert printed.startswith("IM2WIN_NO_DEVICE: there is no NVIDIA driver on this machine")
+
+
+class Driver:
+    """The stand-in that this process has loaded in the place of the driver."""
+
+    def __init__(self) -> None:
+        self._library = ctypes.CDLL("libcuda.so.1")
+        self._library.im2win_test_failed.restype = ctypes.c_char_p
+
+    def fail_each_call(
+        self, call: Callable[[], int], examine: Callable[[int], None] = lambda status: None
+    ) -> int:
+        """Of the driver's calls that `call` makes, each fails in turn; returns how many there are.
+
+        `call` returns a status, and `examine` looks at what it left behind.
+        """
+        assert call() == lib.IM2WIN_SUCCESS, last_error()  # and all is loaded
+        for n in count():
+            for error in (OUT_OF_MEMORY, UNKNOWN):
+                self._library.im2win_test_fail(n, error)
+                status = call()
+                failed = self._library.im2win_test_failed().decode()
+                self._library.im2win_test_fail(-1, 0)
+                if not failed:
+                    assert status == lib.IM2WIN_SUCCESS, last_error()
+                    return n
+                if status != lib.IM2WIN_SUCCESS:
+                    assert status in (lib.IM2WIN_OUT_OF_MEMORY, lib.IM2WIN_CUDA_ERROR), failed
+                    assert last_error(), failed
+                examine(status)
+                assert call() == lib.IM2WIN_SUCCESS, (failed, last_error())
+                examine(lib.IM2WIN_SUCCESS)
+        raise AssertionError
+
+
+class Convolution:
+    """A call of an algorithm, whose output is poisoned before each."""
+
+    def __init__(self, problem: Problem, algorithm: str) -> None:
+        arrays = [normal(problem.input_shape, "float32"), normal(problem.weight_shape, "float32")]
+        output = capi.poisoned(problem.output_shape, np.dtype(np.float32))
+        self._tensors = [capi.Tensor(CUDA, array) for array in (*arrays, output)]
+        self.desc, self._algorithm = capi.descriptor(problem), algorithm
+        self._plan = capi.create_plan(self.desc, CUDA, algorithm)
+        self._workspace = capi.new_workspace(self._plan, CUDA)
+        self._poison = capi.Tensor(CUDA, output)
+        self._bytes = output.nbytes
+        assert self.run() == lib.IM2WIN_SUCCESS
+        self._right = self._tensors[2].read()
+        assert np.isfinite(self._right).all()
+
+    def run(self) -> int:
+        x, weight, y = (capi.address(tensor.address) for tensor in self._tensors)
+        workspace, size = self._workspace.address, capi.workspace_bytes(self._plan)
+        memory = capi.address(workspace if size else 0)
+        null = ffi.NULL
+        status: int = lib.im2win_conv2d(self._plan, x, weight, null, null, y, memory, size, null)
+        return status
+
+    def examine(self, status: int) -> None:
+        """The output is whole, or untouched, and then is poisoned again."""
+        y = self._tensors[2].read()
+        is_untouched = bool((y.view(np.uint8) == capi.POISON).all())
+        assert y.tobytes() == self._right.tobytes() or (status and is_untouched)
+        target, source = (capi.address(t.address) for t in (self._tensors[2], self._poison))
+        check(lib.im2win_cuda_copy(CUDA, target, source, self._bytes, ffi.NULL))
+
+    def make_plan(self) -> int:
+        options, plan = capi.plan_options(CUDA, self._algorithm), ffi.new("im2win_plan **")
+        status: int = lib.im2win_plan_create(self.desc, options, plan)
+        assert (plan[0] != ffi.NULL) == (status == lib.IM2WIN_SUCCESS)
+        lib.im2win_plan_destroy(plan[0])
+        return status
+
+
+def fail_convolutions() -> None:
+    driver = Driver()
+    for algorithm in im2win.algorithms("cuda"):
+        problem = DEPTHWISE if algorithm == "depthwise" else PROBLEM
+        if not capi.accepts(capi.descriptor(problem), CUDA, algorithm):
+            continue
+        convolution = Convolution(problem, algorithm)
+        convolution.examine(lib.IM2WIN_SUCCESS)
+        counts = (
+            driver.fail_each_call(convolution.make_plan),
+            driver.fail_each_call(convolution.run, convolution.examine),
+        )
+        print(algorithm, *counts)
+
+
+def allocate_and_free() -> int:
+    """The status of what fails first; nothing is left behind."""
+    pointer, null = ffi.new("void **"), ffi.NULL
+    status: int = lib.im2win_cuda_alloc(CUDA, 1 << 20, null, pointer)
+    assert (pointer[0] != null) == (status == lib.IM2WIN_SUCCESS)
+    if status == lib.IM2WIN_SUCCESS:
+        status = lib.im2win_cuda_free(CUDA, pointer[0], null)
+        if status != lib.IM2WIN_SUCCESS:
+            lib.im2win_cuda_free(CUDA, pointer[0], null)
+    return status
+
+
+def fail_other_calls() -> None:
+    driver, text = Driver(), ffi.new("char[200]")
+    numbers, null = normal((64,), "float32"), ffi.NULL
+    memory = capi.Tensor(CUDA, numbers)
+    device, host = capi.address(memory.address), capi.address(numbers.ctypes.data)
+    calls: dict[str, Any] = {
+        "alloc and free": allocate_and_free,
+        "copy": lambda: lib.im2win_cuda_copy(CUDA, device, host, 256, null),
+        "synchronize": lambda: lib.im2win_cuda_synchronize(CUDA, null),
+        "describe": lambda: lib.im2win_device_describe(CUDA, text, 200),
+    }
+    for name, call in calls.items():
+        print(name, driver.fail_each_call(call))
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("script", [fail_convolutions, fail_other_calls])
+def test_each_driver_call_fails(stand_in: Path, script: Callable[[], None]) -> None:
+    check(lib.im2win_cuda_synchronize(CUDA, ffi.NULL))  # loads the driver
+    maps = Path("/proc/self/maps").read_text(encoding="ascii", errors="replace")
+    real = {line.split()[-1] for line in maps.splitlines() if "/libcuda.so" in line}
+    printed = run_python(
+        f"import test_driver_failures; test_driver_failures.{script.__name__}()",
+        LD_LIBRARY_PATH=str(stand_in),
+        IM2WIN_TEST_DRIVER=real.pop(),
+    )
+    print(printed)
+    assert sum(int(line.split()[-1]) for line in printed.splitlines()) > 0
