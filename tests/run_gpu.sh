@@ -1,31 +1,36 @@
 #!/usr/bin/env bash
 # Everything that needs a GPU, in one command: builds and installs the package for this machine's GPU,
-# runs all tests, checks every CUDA kernel with compute-sanitizer on small problems, and runs the
-# benchmarks.
+# runs all tests, every CUDA kernel under compute-sanitizer, ten thousand random problems of each dtype,
+# and the benchmarks.
 #
-#   tests/run_gpu.sh RESULTS_FOLDER [tests | benchmarks]    both parts, or one
+#   tests/run_gpu.sh RESULTS_FOLDER [tests | sanitizers | soak | benchmarks]    all parts, or one
 #
 # Needs nvcc, compute-sanitizer and, for the benchmark and the frameworks' tests, PyTorch with CUDA
 # (CuPy, Numba and JAX are tested where they are installed).
 set -euo pipefail
-usage="usage: tests/run_gpu.sh RESULTS_FOLDER [tests | benchmarks]"
+usage="usage: tests/run_gpu.sh RESULTS_FOLDER [tests | sanitizers | soak | benchmarks]"
 mkdir -p "${1:?$usage}"
 results=$(realpath "$1")
 part=${2:-all}
-[[ $part =~ ^(all|tests|benchmarks)$ ]] || { echo "$usage" >&2; exit 2; }
+[[ $part =~ ^(all|tests|sanitizers|soak|benchmarks)$ ]] || { echo "$usage" >&2; exit 2; }
 cd "$(dirname "$0")/.."
 
 python3 -m pip install -q ".[test]"
 python3 -m im2win info
 
-if [[ $part != benchmarks ]]; then
+if [[ $part =~ ^(all|tests)$ ]]; then
   python3 -m pytest -q
-  for tool in memcheck racecheck; do
-    compute-sanitizer --tool "$tool" --error-exitcode 1 python3 -m im2win check --device cuda
-  done
 fi
 
-if [[ $part != tests ]]; then
+if [[ $part =~ ^(all|sanitizers)$ ]]; then
+  tests/sanitize.sh "$results/sanitize"
+fi
+
+if [[ $part =~ ^(all|soak)$ ]]; then
+  PYTHONPATH=bench python3 tests/soak.py --device cuda --jobs "$(nproc)" --json "$results/soak.json"
+fi
+
+if [[ $part =~ ^(all|benchmarks)$ ]]; then
   for dtype in fp32 tf32 fp16 bf16; do
     for layout in NCHW NHWC; do
       python3 bench/layers_gpu.py --dtype "$dtype" --layout "$layout" --algorithms im2win_fused --errors \

@@ -13,14 +13,13 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 import capi
 import im2win
+from cuda_call import CudaCall
 from im2win._library import check, ffi, last_error, lib
 from numerics import normal
-from problems import Problem, same
 from programs import run_python
 from targets import CUDA
 
@@ -28,8 +27,6 @@ pytestmark = [
     pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs LD_LIBRARY_PATH"),
     pytest.mark.skipif(not im2win.algorithms("cuda"), reason="built without CUDA"),
 ]
-PROBLEM = Problem(n=2, c=19, h=9, w=9, k=19, padding=same(1))
-DEPTHWISE = Problem(n=2, c=16, h=9, w=9, k=16, padding=same(1), groups=16)
 OUT_OF_MEMORY, UNKNOWN = 2, 999  # as the driver numbers them
 
 
@@ -117,54 +114,10 @@ class Driver:
         raise AssertionError
 
 
-class Convolution:
-    """A call of an algorithm, whose output is poisoned before each."""
-
-    def __init__(self, problem: Problem, algorithm: str) -> None:
-        arrays = [normal(problem.input_shape, "float32"), normal(problem.weight_shape, "float32")]
-        output = capi.poisoned(problem.output_shape, np.dtype(np.float32))
-        self._tensors = [capi.Tensor(CUDA, array) for array in (*arrays, output)]
-        self.desc, self._algorithm = capi.descriptor(problem), algorithm
-        self._plan = capi.create_plan(self.desc, CUDA, algorithm)
-        self._workspace = capi.new_workspace(self._plan, CUDA)
-        self._poison = capi.Tensor(CUDA, output)
-        self._bytes = output.nbytes
-        assert self.run() == lib.IM2WIN_SUCCESS
-        self._right = self._tensors[2].read()
-        assert np.isfinite(self._right).all()
-
-    def run(self) -> int:
-        x, weight, y = (capi.address(tensor.address) for tensor in self._tensors)
-        workspace, size = self._workspace.address, capi.workspace_bytes(self._plan)
-        memory = capi.address(workspace if size else 0)
-        null = ffi.NULL
-        status: int = lib.im2win_conv2d(self._plan, x, weight, null, null, y, memory, size, null)
-        return status
-
-    def examine(self, status: int) -> None:
-        """The output is whole, or untouched, and then is poisoned again."""
-        y = self._tensors[2].read()
-        is_untouched = bool((y.view(np.uint8) == capi.POISON).all())
-        assert y.tobytes() == self._right.tobytes() or (status and is_untouched)
-        target, source = (capi.address(t.address) for t in (self._tensors[2], self._poison))
-        check(lib.im2win_cuda_copy(CUDA, target, source, self._bytes, ffi.NULL))
-
-    def make_plan(self) -> int:
-        options, plan = capi.plan_options(CUDA, self._algorithm), ffi.new("im2win_plan **")
-        status: int = lib.im2win_plan_create(self.desc, options, plan)
-        assert (plan[0] != ffi.NULL) == (status == lib.IM2WIN_SUCCESS)
-        lib.im2win_plan_destroy(plan[0])
-        return status
-
-
 def fail_convolutions() -> None:
     driver = Driver()
     for algorithm in im2win.algorithms("cuda"):
-        problem = DEPTHWISE if algorithm == "depthwise" else PROBLEM
-        if not capi.accepts(capi.descriptor(problem), CUDA, algorithm):
-            continue
-        convolution = Convolution(problem, algorithm)
-        convolution.examine(lib.IM2WIN_SUCCESS)
+        convolution = CudaCall(algorithm)
         counts = (
             driver.fail_each_call(convolution.make_plan),
             driver.fail_each_call(convolution.run, convolution.examine),
