@@ -7,7 +7,7 @@ import pytest
 
 import capi
 from im2win import reference
-from numerics import Array, assert_close, convolution, normal, tolerance
+from numerics import DTYPES, Array, assert_close, convolution, normal, tolerance
 from problems import Problem, same
 from targets import Target, all_targets
 
@@ -32,22 +32,22 @@ def assert_same_kind(y: Array, x: Array, weight: Array, problem: Problem) -> Non
     finite = np.isfinite(exact)
     assert finite.any()
     assert not finite.all()
-    tame_x, tame_weight = (np.nan_to_num(np.abs(a), posinf=0) for a in (x, weight))
+    tame_x, tame_weight = (np.where(np.isfinite(a), np.abs(a), 0) for a in (x, weight))
     magnitude = convolution(tame_x, tame_weight, problem)
-    allowed = tolerance(exact[finite], magnitude[finite], "float32", "float32", problem.taps)
+    allowed = tolerance(exact[finite], magnitude[finite], y.dtype.name, "float32", problem.taps)
     assert_close(y[finite], exact[finite], allowed)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("dilation", [(1, 1), (2, 2)])
+@pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("target", all_targets())
 def test_weights_on_padding_contribute_nothing(
-    target: Target, dilation: tuple[int, int], value: float
+    target: Target, dtype: str, dilation: tuple[int, int], value: float
 ) -> None:
     """0 * NaN and 0 * Inf must not arise where a tap lies outside the image."""
     problem = replace(PROBLEM, dilation=dilation)
-    x = normal(problem.input_shape, "float32")
-    weight = normal(problem.weight_shape, "float32")
+    x, weight = normal(problem.input_shape, dtype), normal(problem.weight_shape, dtype)
     weight[2, 1, 0, 0] = weight[7, 0, 2, 2] = value
     y = target.run(problem, x, weight)
     assert_same_kind(y, x, weight, problem)
@@ -65,11 +65,11 @@ def test_one_weight_in_any_tile_of_filters(target: Target, k: int) -> None:
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("target", all_targets())
-def test_inputs_show_where_a_window_sees_them(target: Target, value: float) -> None:
-    x = normal(PROBLEM.input_shape, "float32")
+def test_inputs_show_where_a_window_sees_them(target: Target, dtype: str, value: float) -> None:
+    x, weight = normal(PROBLEM.input_shape, dtype), normal(PROBLEM.weight_shape, dtype)
     x[0, 1, 0, 0] = x[1, 2, 3, 4] = x[2, 3, -1, -1] = value
-    weight = normal(PROBLEM.weight_shape, "float32")
     y = target.run(PROBLEM, x, weight)
     assert_same_kind(y, x, weight, PROBLEM)
 
