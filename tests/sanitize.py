@@ -22,45 +22,15 @@ import im2win
 from im2win import reference
 from im2win._library import check, ffi, lib
 from numerics import DTYPES, Array, accumulator, assert_close, normal, tolerance
-from problems import Problem, same
+from problems import Problem
 from targets import CUDA
+from tile_edges import DENSE, DEPTHWISE
 
 WINDOW = ("stride", "padding", "dilation", "groups")  # as im2win.reference calls them
 # For each kind of numbers, the dtype and the math mode.
 KINDS = {**{dtype: (dtype, "fp32") for dtype in DTYPES}, "tf32": ("float32", "tf32")}
 
-# Between them they take every compiled tile of im2win, im2win_fused and im2win_fused_mma on an
-# H200, and every way of staging: boxes and runs, rows and strips, with raw lines and without, one
-# slab and several, filters that stay and that come by turns, one image a tile and more.
-DENSE = [
-    Problem(n=2, c=17, h=27, w=4, k=8, r=5, stride=(2, 2)),
-    Problem(n=2, c=6, h=6, w=40, k=21, r=5, s=2, groups=3),
-    Problem(n=9, c=21, h=22, w=56, k=3, r=3, s=1, groups=3),
-    Problem(n=5, c=1, h=29, w=50, k=130, r=1, s=2),
-    Problem(n=3, c=16, h=1, w=1, k=63, s=2, stride=(2, 2), padding=same(2)),
-    Problem(c=33, w=42, k=1, stride=(2, 2), padding=same(1)),
-    Problem(n=5, c=12, h=31, w=43, k=3, r=1, padding=same(1), groups=3),
-    Problem(n=9, c=4, h=36, w=44, k=129, r=1, s=1, padding=same(2)),
-    Problem(n=3, c=9, h=3, w=39, k=1, r=1, stride=(2, 2), padding=same(1), dilation=(2, 2)),
-    Problem(n=5, c=40, h=11, w=60, k=1, s=2, stride=(2, 2), padding=same(1)),
-    Problem(n=3, c=3, h=40, w=31, k=390, r=1, s=1, stride=(2, 2), padding=same(1), groups=3),
-    Problem(n=5, c=21, h=14, w=50, k=387, r=1, s=1, padding=same(2), groups=3),
-    Problem(n=9, c=1, h=35, w=48, k=97, r=1, padding=same(1)),
-    Problem(n=5, c=40, h=40, w=39, k=7, r=1, s=2, padding=same(2), dilation=(2, 2)),
-    Problem(n=9, c=120, h=40, w=36, k=27, r=1, stride=(2, 2), groups=3),
-    Problem(n=9, c=3, h=37, w=25, k=130, s=2, padding=same(1)),
-    Problem(c=16, h=8, w=16, k=128),
-    # Padding past 2^29 makes the transform count in 64 bits.
-    Problem(c=2, h=3, w=5, k=4, r=1, s=2, stride=(2**29, 1), padding=((2**29, 0), (1, 0))),
-]
-DEPTHWISE = [
-    *(
-        Problem(n=n, c=c, h=h, w=w, k=c, r=r, s=r, stride=stride, padding=same(r // 2), groups=c)
-        for r, stride in product((3, 5), ((1, 1), (2, 2)))
-        for n, c, h, w in ((2, 40, 17, 23), (3, 16, 7, 7), (1, 7, 15, 33))
-    ),
-    Problem(n=2, c=5, h=9, w=11, k=15, r=2, s=3, dilation=(1, 2), groups=5),
-]
+TRANSFORM = "transform"  # im2win_transform, beside the algorithms
 
 
 class Case(NamedTuple):
@@ -150,14 +120,43 @@ def convolve(case: Case, plan: Any, given: dict[str, Array]) -> Array:
     return nchw
 
 
+def transform(case: Case, kind: str) -> bool:
+    """Asserts that the im2win tensor is the CPU's."""
+    dtype, _ = KINDS[kind]
+    desc, size = capi.descriptor(case.problem, dtype), ffi.new("size_t *")
+    check(lib.im2win_transform_bytes(desc, size))
+    x, needed = normal(case.problem.input_shape, dtype), size[0]
+    y, expected = np.empty((2, needed), np.uint8)
+    source, target = Memory(x.nbytes, case.shift), Memory(needed, case.shift)
+    source.copy(x)
+    here = x.ctypes.data, expected.ctypes.data
+    for device, ends in ((CUDA, (source.address, target.address)), (capi.CPU, here)):
+        check(lib.im2win_transform(desc, device, *map(capi.address, ends), needed, ffi.NULL))
+    target.copy(y, to_host=True)
+    for each in (source, target):
+        each.free()
+    assert np.array_equal(y, expected), case
+    return True
+
+
+def run_all(algorithm: str, kind: str) -> list[bool]:
+    """Whether each problem was taken."""
+    every = cases(algorithm, KINDS[kind][0])
+    if algorithm == TRANSFORM:
+        return [transform(case, kind) for case in every]
+    return [run(case, algorithm, kind) for case in every]
+
+
 def pairs() -> Iterator[tuple[str, str]]:
-    """Algorithms and the kinds of numbers that they take."""
+    """What there is to run, and the kinds of numbers that it takes."""
     for algorithm, kind in product(im2win.algorithms("cuda"), KINDS):
         problem = DEPTHWISE[0] if algorithm == "depthwise" else DENSE[0]
         dtype, math = KINDS[kind]
         desc = capi.descriptor(problem, dtype, math=capi.MATHS[math])
         if capi.accepts(desc, CUDA, algorithm) and (kind != "tf32" or "fused" in algorithm):
             yield algorithm, kind
+    for dtype in DTYPES:
+        yield TRANSFORM, dtype
 
 
 def main(arguments: list[str]) -> None:
@@ -166,7 +165,7 @@ def main(arguments: list[str]) -> None:
         return
     algorithm, kind = arguments
     check(lib.im2win_cuda_synchronize(CUDA, ffi.NULL))  # makes the device's context current
-    tried = [run(case, algorithm, kind) for case in cases(algorithm, KINDS[kind][0])]
+    tried = run_all(algorithm, kind)
     print(f"{algorithm} {kind}: {sum(tried)} of {len(tried)} problems taken, all right")
 
 

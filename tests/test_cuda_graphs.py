@@ -62,6 +62,9 @@ def test_cupy(cupy: Any, algorithm: str) -> None:
     static, out, wrong = inputs[0].copy(), cupy.empty_like(expected[0]), cupy.zeros((), np.int64)
     cupy.cuda.Device().synchronize()
     with cupy.cuda.Stream(non_blocking=True) as stream:
+        convolve(
+            problem, static, weight, algorithm=algorithm, out=out
+        )  # CuPy's pool has memory now
         stream.begin_capture(cupy.cuda.runtime.streamCaptureModeGlobal)
         convolve(problem, static, weight, algorithm=algorithm, out=out)
         graph = stream.end_capture()

@@ -1,0 +1,39 @@
+"""Small problems that between them run every CUDA kernel, at the edges of its tiles."""
+
+from itertools import product
+
+from problems import Problem, same
+
+# Between them they take every compiled tile of im2win, im2win_fused and im2win_fused_mma on an
+# H200, and every way of staging: boxes and runs, rows and strips, with raw lines and without, one
+# slab and several, filters that stay and that come by turns, one image a tile and more.
+DENSE = [
+    Problem(n=2, c=17, h=27, w=4, k=8, r=5, stride=(2, 2)),
+    Problem(n=2, c=6, h=6, w=40, k=21, r=5, s=2, groups=3),
+    Problem(n=9, c=21, h=22, w=56, k=3, r=3, s=1, groups=3),
+    Problem(n=5, c=1, h=29, w=50, k=130, r=1, s=2),
+    Problem(n=3, c=16, h=1, w=1, k=63, s=2, stride=(2, 2), padding=same(2)),
+    Problem(c=33, w=42, k=1, stride=(2, 2), padding=same(1)),
+    Problem(n=5, c=12, h=31, w=43, k=3, r=1, padding=same(1), groups=3),
+    Problem(n=9, c=4, h=36, w=44, k=129, r=1, s=1, padding=same(2)),
+    Problem(n=3, c=9, h=3, w=39, k=1, r=1, stride=(2, 2), padding=same(1), dilation=(2, 2)),
+    Problem(n=5, c=40, h=11, w=60, k=1, s=2, stride=(2, 2), padding=same(1)),
+    Problem(n=3, c=3, h=40, w=31, k=390, r=1, s=1, stride=(2, 2), padding=same(1), groups=3),
+    Problem(n=5, c=21, h=14, w=50, k=387, r=1, s=1, padding=same(2), groups=3),
+    Problem(n=9, c=1, h=35, w=48, k=97, r=1, padding=same(1)),
+    Problem(n=5, c=40, h=40, w=39, k=7, r=1, s=2, padding=same(2), dilation=(2, 2)),
+    Problem(n=9, c=120, h=40, w=36, k=27, r=1, stride=(2, 2), groups=3),
+    Problem(n=9, c=3, h=37, w=25, k=130, s=2, padding=same(1)),
+    Problem(c=16, h=8, w=16, k=128),
+    # Padding past 2^29 makes the transform count in 64 bits.
+    Problem(c=2, h=3, w=5, k=4, r=1, s=2, stride=(2**29, 1), padding=((2**29, 0), (1, 0))),
+]
+DEPTHWISE = [
+    *(
+        Problem(n=n, c=c, h=h, w=w, k=c, r=r, s=r, stride=stride, padding=same(r // 2), groups=c)
+        for r, stride in product((3, 5), ((1, 1), (2, 2)))
+        for n, c, h, w in ((2, 40, 17, 23), (3, 16, 7, 7), (1, 7, 15, 33))
+    ),
+    *(Problem(c=2, h=3, w=3580, k=2, r=r, s=r, padding=same(r // 2), groups=2) for r in (3, 5)),
+    Problem(n=2, c=5, h=9, w=11, k=15, r=2, s=3, dilation=(1, 2), groups=5),
+]
