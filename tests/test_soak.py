@@ -4,14 +4,16 @@ import pytest
 
 from numerics import DTYPES
 from soak import Soak
+from targets import DEVICES
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_first_problems(dtype: str) -> None:
-    soak = Soak("cpu")
+@pytest.mark.parametrize("device", DEVICES)
+def test_first_problems(device: str, dtype: str) -> None:
+    soak = Soak(device)
     for seed in range(25):
         soak.try_problem(seed, dtype)
-    for tally in soak.tallies.values():
-        assert tally.problems > 5
-        assert tally.isolated > 3
-        assert (tally.wrong, tally.leaked) == (0, 0), tally
+    tallies = soak.tallies.values()
+    assert sum(tally.problems for tally in tallies) > 25
+    assert sum(tally.isolated for tally in tallies) > 15
+    assert not any(tally.wrong or tally.leaked for tally in tallies), soak.tallies
