@@ -41,6 +41,7 @@ class Tally:
     wrong: int = 0  # problems with an output beyond it
     isolated: int = 0  # problems whose first image got NaN or Inf
     leaked: int = 0  # of which another image showed it
+    outside: int = 0  # problems where bytes beside the output were written
 
     def add(self, seed: int, error: Array, allowed: Array) -> bool:
         parts = error / np.maximum(allowed, np.finfo(np.float64).tiny)
@@ -59,6 +60,7 @@ class Tally:
         self.wrong += other.wrong
         self.isolated += other.isolated
         self.leaked += other.leaked
+        self.outside += other.outside
         if other.worst > self.worst:
             self.worst, self.worst_seed = other.worst, other.worst_seed
 
@@ -87,7 +89,9 @@ class Soak:
         spoilt[0, int(rng.integers(problem.c))] = rng.choice((np.nan, np.inf, -np.inf))
         given = {"x": in_layout(x, layout), "spoilt": in_layout(spoilt, layout), "weight": weight}
         shift = x.itemsize * int(rng.integers(2))
-        results = self._convolve(problem, dtype, given, shift)
+        poisoned = capi.poisoned(problem.output_shape, DTYPES[dtype])
+        output = in_layout(poisoned, int(rng.integers(3)))
+        results, strayed = self._convolve(problem, given, output, shift)
         for algorithm, (y, with_spoilt) in results.items():
             sums = accumulator(algorithm, dtype)
             allowed = tolerance(exact, magnitude, dtype, sums, problem.taps)
@@ -97,15 +101,18 @@ class Soak:
             if problem.n > 1:
                 error = np.abs(with_spoilt[1:].astype(np.float64) - exact[1:])
                 is_right &= tally.add_isolated(bool((error <= allowed[1:]).all()))
-            if not is_right:
+            has_strayed = not strayed.isdisjoint({f"x {algorithm}", f"spoilt {algorithm}"})
+            tally.outside += has_strayed
+            if not is_right or has_strayed:
                 print(f"seed {seed}, {dtype}, {algorithm}: {kind.__name__} {problem}", flush=True)
 
     def _convolve(
-        self, problem: Problem, dtype: str, given: dict[str, Array], shift: int
-    ) -> dict[str, tuple[Array, Array]]:
-        """By each algorithm that takes the problem, the outputs of x and of spoilt."""
-        output = capi.poisoned(problem.output_shape, DTYPES[dtype])
-        desc = capi.descriptor(problem, dtype)
+        self, problem: Problem, given: dict[str, Array], output: Array, shift: int
+    ) -> tuple[dict[str, tuple[Array, Array]], set[str]]:
+        """By each algorithm that takes the problem, the outputs of x and of spoilt; and those in or
+        behind which other bytes were written.
+        """
+        desc = capi.descriptor(problem, output.dtype.name)
         for role, array in (("input", given["x"]), ("filter", given["weight"]), ("output", output)):
             capi.set_strides(desc, role, capi.Span(array))
         taken = [a for a in self._algorithms if capi.accepts(desc, self._device, a)]
@@ -118,8 +125,9 @@ class Soak:
         board = Board(self._device, arrays, shift)
         for a, source in calls:
             board.convolve(plans[a], source, "weight", f"{source} {a}", f"workspace {a}")
-        written = board.read([f"{source} {a}" for a, source in calls])
-        return {a: (written[f"x {a}"], written[f"spoilt {a}"]) for a in taken}
+        written, strayed = board.read([f"{source} {a}" for a, source in calls])
+        assert strayed.isdisjoint(given), f"{strayed} were written"
+        return {a: (written[f"x {a}"], written[f"spoilt {a}"]) for a in taken}, strayed
 
 
 def soak(device: str, dtype: str, seeds: range) -> dict[str, Tally]:
@@ -162,7 +170,7 @@ def main(
             "results": {name: asdict(tally) for name, tally in tallies.items()},
         }
         json_file.write_text(json.dumps(results, indent=1) + "\n")
-    raise SystemExit(any(tally.wrong or tally.leaked for tally in tallies.values()))
+    raise SystemExit(any(t.wrong or t.leaked or t.outside for t in tallies.values()))
 
 
 if __name__ == "__main__":
