@@ -181,6 +181,11 @@ MIXED = [
     Problem(c=4, h=21, w=33, k=8, groups=4, r=5, s=5, stride=(2, 2)),
     Problem(c=1, h=1, w=1, k=1, r=1, s=1),
     Problem(c=65, h=18, w=17, k=1, r=1, s=3),
+    # Tiles that begin in the padding right of the image.
+    Problem(n=2, c=4, h=11, w=15, k=63, r=1, s=1, padding=((4, 3), (0, 3))),
+    Problem(c=35, h=8, w=19, k=36, r=2, s=4, padding=((2, 0), (1, 3)), dilation=(1, 3)),
+    # One output of filters that are no whole words.
+    Problem(c=16, h=6, w=4, k=78, r=4, stride=(1, 2), padding=((0, 4), (1, 2)), dilation=(3, 3)),
 ]
 
 SMALL = [*GEOMETRY, *GROUPS]  # every kind of problem, at no edge of a tile

@@ -32,14 +32,24 @@ def in_order(array: Array, is_nhwc: bool) -> Array:
     return last if is_nhwc else np.ascontiguousarray(array)
 
 
-def assert_right(
-    y: Array, x: Array, weight: Array, bias: Array, residual: Array, problem: Problem, sums: str
+def convolve(
+    target: Target, problem: Problem, dtype: str, is_nhwc: bool, shift: int, has_residual: bool
 ) -> None:
-    """Of a convolution with bias, residual and relu."""
-    arguments: Any = (problem.stride, problem.padding, problem.dilation, problem.groups)
-    exact = conv2d(x, weight, bias, *arguments, residual=residual, activation="relu")
-    scale = magnitude(x, weight, bias, *arguments, residual=residual)
-    assert_close(y, exact, tolerance(exact, scale, y.dtype.name, sums, problem.taps))
+    """With bias and relu; asserts that the result is right, and nothing beside it written."""
+    x = in_order(normal(problem.input_shape, dtype), is_nhwc)
+    weight, bias = normal(problem.weight_shape, dtype), normal((problem.k,), dtype)
+    residual = in_order(normal(problem.output_shape, dtype), is_nhwc) if has_residual else None
+    out = in_order(capi.poisoned(problem.output_shape, DTYPES[dtype]), is_nhwc)
+    given: Any = {"bias": bias, "residual": residual, "activation": lib.IM2WIN_RELU}
+    try:
+        y = target.run(problem, x, weight, out=out, shift=shift, **given)
+    except pytest.skip.Exception:  # of these strides
+        return
+    window: Any = (problem.stride, problem.padding, problem.dilation, problem.groups)
+    exact = conv2d(x, weight, bias, *window, residual=residual, activation="relu")
+    scale = magnitude(x, weight, bias, *window, residual=residual)
+    sums = accumulator(target.algorithm, dtype)
+    assert_close(y, exact, tolerance(exact, scale, dtype, sums, problem.taps))
 
 
 @pytest.mark.parametrize("shift", SHIFTS.values(), ids=SHIFTS.keys())
@@ -50,18 +60,10 @@ def test_convolution(target: Target, dtype: str, is_nhwc: bool, shift: int | Non
     taken = [problem for problem in MIXED if target.takes(problem, dtype)]
     if not taken:
         pytest.skip(f"{target.algorithm} does not take {dtype}")
+    offset = DTYPES[dtype].itemsize if shift is None else shift
     for problem in taken:
-        shapes = problem.input_shape, problem.output_shape
-        x, residual = (in_order(normal(shape, dtype), is_nhwc) for shape in shapes)
-        out = in_order(capi.poisoned(problem.output_shape, DTYPES[dtype]), is_nhwc)
-        weight, bias = normal(problem.weight_shape, dtype), normal((problem.k,), dtype)
-        given = {"bias": bias, "residual": residual, "activation": lib.IM2WIN_RELU}
-        offset = DTYPES[dtype].itemsize if shift is None else shift
-        try:
-            y = target.run(problem, x, weight, out=out, shift=offset, **given)
-        except pytest.skip.Exception:  # of these strides
-            continue
-        assert_right(y, x, weight, bias, residual, problem, accumulator(target.algorithm, dtype))
+        for has_residual in (False, True):
+            convolve(target, problem, dtype, is_nhwc, offset, has_residual)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
