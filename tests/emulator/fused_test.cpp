@@ -203,8 +203,11 @@ im2win_conv2d_desc random_desc() {
   desc.stride_w = between(1, 3);
   desc.dilation_h = between(1, 2);
   desc.dilation_w = between(1, 2);
-  desc.padding_top = desc.padding_bottom = between(0, 2);
-  desc.padding_left = desc.padding_right = between(0, 2);
+  const int64_t most = once_in(4) ? 5 : 2;
+  desc.padding_top = between(0, most);
+  desc.padding_bottom = between(0, most);
+  desc.padding_left = between(0, most);
+  desc.padding_right = between(0, most);
   const int32_t dtypes[] = {IM2WIN_FLOAT32, IM2WIN_FLOAT32, IM2WIN_FLOAT16, IM2WIN_BFLOAT16};
   desc.dtype = dtypes[between(0, 3)];
   desc.math = desc.dtype == IM2WIN_FLOAT32 && once_in(3) ? IM2WIN_MATH_TF32 : IM2WIN_MATH_FP32;
@@ -309,12 +312,12 @@ void plan_extreme_problem() {
 
 void print(const im2win_conv2d_desc& d, Data data) {
   std::printf(
-      "  %d x %d x %d x %d, %d x %d x %d, groups %d, stride %d %d, padding %d %d, dilation "
+      "  %d x %d x %d x %d, %d x %d x %d, groups %d, stride %d %d, padding %d %d %d %d, dilation "
       "%d %d, dtype %d, math %d, layouts %d %d %d, data %d\n",
       int(d.n), int(d.c), int(d.h), int(d.w), int(d.k), int(d.r), int(d.s), int(d.groups),
-      int(d.stride_h), int(d.stride_w), int(d.padding_top), int(d.padding_left), int(d.dilation_h),
-      int(d.dilation_w), d.dtype, d.math, d.input_layout, d.filter_layout, d.output_layout,
-      int(data));
+      int(d.stride_h), int(d.stride_w), int(d.padding_top), int(d.padding_bottom),
+      int(d.padding_left), int(d.padding_right), int(d.dilation_h), int(d.dilation_w), d.dtype,
+      d.math, d.input_layout, d.filter_layout, d.output_layout, int(data));
 }
 
 }  // namespace
@@ -327,8 +330,8 @@ int main(int argc, char** argv) {
   int failures = 0, checked = 0;
   while (checked < count) {
     const im2win_conv2d_desc desc = random_desc();
-    if (desc.h + 2 * desc.padding_top < desc.dilation_h * (desc.r - 1) + 1 ||
-        desc.w + 2 * desc.padding_left < desc.dilation_w * (desc.s - 1) + 1)
+    if (desc.h + desc.padding_top + desc.padding_bottom < desc.dilation_h * (desc.r - 1) + 1 ||
+        desc.w + desc.padding_left + desc.padding_right < desc.dilation_w * (desc.s - 1) + 1)
       continue;
     ++checked;
     const bool wide = desc.dtype == IM2WIN_FLOAT32 && desc.math == IM2WIN_MATH_FP32;

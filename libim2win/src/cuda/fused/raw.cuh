@@ -55,9 +55,10 @@ class LinePixels {
   __device__ __forceinline__ int y(int row) const { return y0_ + row * a_.stride_h; }
   __device__ __forceinline__ int x(int column) const { return x0_ + column * a_.stride_w; }
 
-  /// Of the line of a row of positions.
+  /// Of the line of a row of positions. A run that begins right of the image begins with its next row.
   __device__ __forceinline__ int first(int row) const {
-    return a_.tile.raw.rows > 1 ? y(row) * a_.w + max(x0_, 0) : max(y0_ * a_.w + x(begin_), 0);
+    return a_.tile.raw.rows > 1 ? y(row) * a_.w + max(x0_, 0)
+                                : max(y0_ * a_.w + min(x(begin_), a_.w), 0);
   }
   /// Below the first where there is none.
   __device__ __forceinline__ int last(int row) const {

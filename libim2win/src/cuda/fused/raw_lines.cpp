@@ -34,7 +34,7 @@ int64_t line_pixels(const Problem& problem, const Tile& tile, bool rows_apart) {
   const int64_t pixels = tile.run > 0
                              ? positions * stride_w +
                                    rows * std::max<int64_t>(row - tile.pitch * stride_w, 0) +
-                                   reach + problem.padding_left + 1
+                                   reach + problem.padding_left + problem.padding_right + 1
                              : (position_rows(tile) - 1) * row + width;
   return std::min(pixels, problem.h * problem.w);
 }
