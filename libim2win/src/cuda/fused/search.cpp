@@ -29,9 +29,11 @@ bool has_input_boxes(const Problem& problem, Operands operands) {
          problem.w >= problem.stride_w && has_boxes(problem.input, moved_bytes(operands));
 }
 
-/// What a box takes on its way out, it takes in shared memory: bias and a bound from below.
+/// What a box takes on its way out, it takes in shared memory: bias and a bound from below. It leaves in
+/// whole words of 16 bytes, past the last filter, too, if that does not end one.
 bool has_output_boxes(const Problem& problem, Operands operands) {
   return !problem.has_residual && problem.alpha == 1 &&
+         problem.k * moved_bytes(operands) % kUnitBytes == 0 &&
          (problem.activation == IM2WIN_IDENTITY || problem.activation == IM2WIN_RELU) &&
          has_boxes(problem.output, moved_bytes(operands));
 }
