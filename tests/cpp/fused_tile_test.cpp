@@ -139,11 +139,9 @@ class TileRun {
         const int64_t in_plane = begin_ + position % tile_.plane_positions;
         const int64_t line = in_plane / tile_.pitch;
         const int64_t y = (p_ + line / tile_.images) * problem_.stride_h +
-                          group / tile_.column_groups * problem_.dilation_h -
-                          problem_.padding_top;
+                          group / tile_.column_groups * problem_.dilation_h - problem_.padding_top;
         const int64_t x = (q_ + in_plane % tile_.pitch) * problem_.stride_w +
-                          tile_.origin[group % tile_.column_groups + plane] -
-                          problem_.padding_left;
+                          tile_.origin[group % tile_.column_groups + plane] - problem_.padding_left;
         for (int e = 0; e < elements(); ++e)
           at(place(position, unit), e) =
               input_at(problem_, n_ + line % tile_.images, channel(chunk, unit, e), y,
