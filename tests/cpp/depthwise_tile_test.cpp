@@ -37,18 +37,17 @@ Problem layer(im2win_dtype dtype, int64_t channels, int64_t size, int64_t kernel
   return problem;
 }
 
-void check_slices(const Problem& problem, const SliceShape& shape) {
-  const auto tile = choose_slices_tile(problem, shape);
+void check_slices(const Problem& problem) {
+  constexpr int64_t kResident = 2112;  // of an H200
+  const auto tile = choose_slices_tile(problem, kResident);
   expect(tile.has_value(), "a small window of dense channels has a tile");
   if (!tile) return;
-  std::printf("  NHWC: %d slices, %d strips, %d bands of %d rows, %lld bytes\n", tile->slices,
-              tile->strips, tile->bands, tile->strip_rows,
-              static_cast<long long>(tile->shared_bytes));
-  expect(tile->shared_bytes <= kDepthwiseSharedBytes, "a tile fits shared memory");
-  expect(tile->warps() >= 1 && tile->warps() <= tile->shape.max_warps, "a block has few warps");
-  expect(tile->strip_rows <= tile->shape.rows, "a strip is no higher than a warp takes");
-  expect(tile->strips * tile->bands == tile->slice_warps() * tile->shape.warp_strips,
-         "no warp has less than its strips");
+  std::printf("  NHWC: %d units, %d bands of %d rows, %d turns: %lld warps\n", tile->units,
+              tile->bands, tile->band_rows, tile->turns,
+              static_cast<long long>(tile->warps(problem.n)));
+  expect(tile->bands >= 1 && tile->turns >= 1, "a warp has something to do");
+  expect(int64_t{tile->bands} * tile->band_rows >= problem.p, "bands cover an image");
+  expect((tile->bands - 1) * int64_t{tile->band_rows} < problem.p, "no band is empty");
 }
 
 void check_planes(const Problem& problem) {
@@ -105,10 +104,9 @@ void check(im2win_dtype dtype, int64_t channels, int64_t size, int64_t kernel, i
               static_cast<long long>(size), static_cast<long long>(kernel),
               static_cast<long long>(stride), static_cast<long long>(padding));
   expect(has_depthwise_window(problem), "small square windows have kernels");
-  check_slices(problem, kFmaSlice);
+  check_slices(problem);
   check_planes(problem);
   if (!is_for_tensor_cores(problem)) return;
-  check_slices(problem, kMmaSlice);
   check_mma_planes(problem);
 }
 
@@ -128,10 +126,12 @@ int main() {
         for (const int stride : {1, 2})
           for (const int padding : {0, kernel / 2, 4})
             check(dtype, 96, size, kernel, stride, padding);
-  expect(!choose_slices_tile(layer(IM2WIN_FLOAT16, 9, 14, 3, 1, 1), kMmaSlice),
+  expect(!choose_slices_tile(layer(IM2WIN_FLOAT16, 9, 14, 3, 1, 1), 2112),
          "channels that are no whole words have no tile");
   expect(!is_for_tensor_cores(layer(IM2WIN_FLOAT32, 96, 14, 3, 1, 1)), "float has no tensor cores");
-  expect(!is_for_tensor_cores(layer(IM2WIN_FLOAT16, 96, 14, 3, 2, 1)), "strides have none either");
+  expect(!is_for_tensor_cores(layer(IM2WIN_FLOAT16, 96, 28, 3, 2, 1)), "strides have none either");
+  expect(is_for_tensor_cores(layer(IM2WIN_FLOAT16, 96, 28, 3, 1, 1)), "rows of 8 bytes have them");
+  expect(!is_for_tensor_cores(layer(IM2WIN_FLOAT16, 96, 7, 5, 1, 2)), "rows of 2 bytes have none");
   expect(!choose_planes_tile(layer(IM2WIN_FLOAT32, 1, 1 << 14, 5, 1, 2)),
          "rows that do not fit shared memory have no tile");
   std::printf("%d failures\n", failures);

@@ -1,21 +1,20 @@
 // Depthwise convolution: groups = channels. It is bound by memory: each kernel is made to move the
 // input and the output across it about once.
 //
-// Dense NCHW and NHWC have kernels for the common windows: by tensor cores for 16-bit elements
-// without a stride, whose FMAs alone take about as long as their memory where windows are 5x5, and
-// by FMAs otherwise. What those do not take, by its shape, strides or alignment, one thread an
+// Dense NCHW and NHWC have kernels for the common windows, by FMAs, and in NCHW by tensor cores where
+// they are worthwhile. What those do not take, by its shape, strides or alignment, one thread an
 // output does.
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <type_traits>
 
 #include "checked.hpp"
 #include "cuda/algorithms.hpp"
-#include "cuda/depthwise_planes_fma.cuh"
+#include "cuda/depthwise_planes.cuh"
 #include "cuda/depthwise_planes_mma.cuh"
-#include "cuda/depthwise_slices_fma.cuh"
-#include "cuda/depthwise_slices_mma.cuh"
+#include "cuda/depthwise_slices.cuh"
 #include "cuda/device.hpp"
 #include "cuda/output_order.cuh"
 
@@ -53,32 +52,26 @@ class Depthwise final : public Convolution {
   OutputOrder order_;
 };
 
-/// By a kernel that takes a tile a block.
+/// By a kernel for dense tensors.
 template <class Element, class Grid>
 class TiledDepthwise final : public Convolution {
  public:
   using Kernel = void (*)(DepthwiseArguments<Element, float>, Grid);
 
-  TiledDepthwise(const Problem& problem, const Target& target, Kernel kernel, const Grid& grid,
-                 int threads, int64_t shared_bytes, int64_t alignment)
+  TiledDepthwise(const Problem& problem, Kernel kernel, const Grid& grid, int threads,
+                 int64_t shared_bytes, int64_t alignment)
       : arguments_(problem),
         grid_(grid),
         kernel_(kernel),
         threads_(threads),
         shared_bytes_(static_cast<size_t>(shared_bytes)),
         alignment_(static_cast<uintptr_t>(alignment)),
-        any_(problem) {
-    int blocks = 0;
-    check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel_, threads_, shared_bytes_),
-          "cudaOccupancyMaxActiveBlocksPerMultiprocessor");
-    grid_.set_resident_blocks(int64_t{blocks} * multiprocessors(target.device));
-  }
-
-  int64_t blocks() const { return grid_.blocks; }
+        any_(problem) {}
 
   void run(const Buffers& buffers, void* stream) const override {
-    const auto addresses =
-        reinterpret_cast<uintptr_t>(buffers.input) | reinterpret_cast<uintptr_t>(buffers.output);
+    const auto addresses = reinterpret_cast<uintptr_t>(buffers.input) |
+                           reinterpret_cast<uintptr_t>(buffers.filter) |
+                           reinterpret_cast<uintptr_t>(buffers.output);
     if (addresses % alignment_ != 0) return any_.run(buffers, stream);
     DepthwiseArguments<Element, float> a = arguments_;
     a.bind(buffers);
@@ -92,9 +85,19 @@ class TiledDepthwise final : public Convolution {
   Kernel kernel_;
   int threads_;
   size_t shared_bytes_;
-  uintptr_t alignment_;  // of input and output; any_ takes what has less
+  uintptr_t alignment_;  // of input, filter and output; any_ takes what has less
   Depthwise<Element, float> any_;
 };
+
+/// How many blocks the device holds at a time.
+template <class Kernel>
+int64_t resident_blocks(const Target& target, Kernel kernel, int threads, int64_t shared_bytes) {
+  int blocks = 0;
+  check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, threads,
+                                                      static_cast<size_t>(shared_bytes)),
+        "cudaOccupancyMaxActiveBlocksPerMultiprocessor");
+  return std::max<int64_t>(1, int64_t{blocks} * multiprocessors(target.device));
+}
 
 bool is_nchw(const Problem& problem) { return problem.input.is_nchw() && problem.output.is_nchw(); }
 bool is_nhwc(const Problem& problem) {
@@ -118,57 +121,58 @@ auto choose_kernel(const Problem& problem, Choose choose) {
                         : with_taps(integral_constant<int, 5>{});
 }
 
-template <class Element, class Grid, class Tile>
-std::unique_ptr<Convolution> make_tiled(const Problem& problem, const Target& target,
+template <class Element, class Grid>
+std::unique_ptr<Convolution> make_tiled(const Problem& problem,
                                         typename TiledDepthwise<Element, Grid>::Kernel kernel,
-                                        const Tile& tile, int threads, int64_t alignment) {
-  auto tiled = std::make_unique<TiledDepthwise<Element, Grid>>(
-      problem, target, kernel, Grid(problem, tile), threads, tile.shared_bytes, alignment);
-  if (tiled->blocks() > kMaxBlocks) return nullptr;
-  return tiled;
+                                        const Grid& grid, int threads, int64_t shared_bytes,
+                                        int64_t alignment) {
+  if (grid.blocks > kMaxBlocks) return nullptr;
+  return std::make_unique<TiledDepthwise<Element, Grid>>(problem, kernel, grid, threads,
+                                                         shared_bytes, alignment);
 }
 
-/// By tensor cores, in code for a device that has them; of its kernels none has a stride.
 template <class Element>
-std::unique_ptr<Convolution> configure_mma(const Problem& problem, const Target& target) {
+std::unique_ptr<Convolution> configure_slices(const Problem& problem, const Target& target) {
+  constexpr int kThreads = 32 * kSlicesWarps;
+  constexpr int64_t kSharedBytes = kSlicesWarps * kSlicesRingBytes;
+  const auto kernel = choose_kernel(problem, [](auto taps, auto stride, auto is_clamp) {
+    return depthwise_slices_kernel<Element, taps, stride, is_clamp>;
+  });
+  const int64_t warps = kSlicesWarps * resident_blocks(target, kernel, kThreads, kSharedBytes);
+  const auto tile = choose_slices_tile(problem, warps);
+  if (!tile) return nullptr;
+  return make_tiled<Element>(problem, kernel, SlicesGrid(problem, *tile), kThreads, kSharedBytes,
+                             kDepthwiseWordBytes);
+}
+
+template <class Element>
+std::unique_ptr<Convolution> configure_planes(const Problem& problem) {
+  const auto tile = choose_planes_tile(problem);
+  if (!tile) return nullptr;
+  const auto kernel = choose_kernel(problem, [](auto taps, auto stride, auto is_clamp) {
+    return depthwise_planes_kernel<Element, taps, stride, is_clamp>;
+  });
+  return make_tiled<Element>(problem, kernel, PlanesGrid(problem, *tile),
+                             static_cast<int>(round_up(tile->threads(), 32)), tile->shared_bytes,
+                             1);
+}
+
+/// By tensor cores, in code for a device that has them.
+template <class Element>
+std::unique_ptr<Convolution> configure_mma_planes(const Problem& problem, const Target& target) {
   cudaFuncAttributes attributes{};
-  check(cudaFuncGetAttributes(&attributes, depthwise_slices_mma_kernel<Element, 3, true>),
+  check(cudaFuncGetAttributes(&attributes, depthwise_planes_mma_kernel<Element, 3, true>),
         "cudaFuncGetAttributes");
   if (attributes.ptxVersion < 80 || !is_for_tensor_cores(problem)) return nullptr;
-  if (is_nhwc(problem)) {
-    const auto tile = choose_slices_tile(problem, kMmaSlice);
-    if (!tile) return nullptr;
-    const auto kernel = choose_kernel(problem, [](auto taps, auto, auto is_clamp) {
-      return depthwise_slices_mma_kernel<Element, taps, is_clamp>;
-    });
-    return make_tiled<Element, SlicesGrid>(problem, target, kernel, *tile, 32 * tile->warps(), 16);
-  }
   const auto tile = choose_mma_planes_tile(problem);
-  if (!is_nchw(problem) || !tile) return nullptr;
+  if (!tile) return nullptr;
   const auto kernel = choose_kernel(problem, [](auto taps, auto, auto is_clamp) {
     return depthwise_planes_mma_kernel<Element, taps, is_clamp>;
   });
-  return make_tiled<Element, MmaPlanesGrid>(problem, target, kernel, *tile, 32 * tile->warps(),
-                                            mma_planes_unit_bytes(problem));
-}
-
-template <class Element>
-std::unique_ptr<Convolution> configure_fma(const Problem& problem, const Target& target) {
-  if (is_nhwc(problem)) {
-    const auto tile = choose_slices_tile(problem, kFmaSlice);
-    if (!tile) return nullptr;
-    const auto kernel = choose_kernel(problem, [](auto taps, auto stride, auto is_clamp) {
-      return depthwise_slices_fma_kernel<Element, taps, stride, is_clamp>;
-    });
-    return make_tiled<Element, SlicesGrid>(problem, target, kernel, *tile, 32 * tile->warps(), 16);
-  }
-  const auto tile = choose_planes_tile(problem);
-  if (!is_nchw(problem) || !tile) return nullptr;
-  const auto kernel = choose_kernel(problem, [](auto taps, auto stride, auto is_clamp) {
-    return depthwise_planes_fma_kernel<Element, taps, stride, is_clamp>;
-  });
-  return make_tiled<Element, PlanesGrid>(problem, target, kernel, *tile,
-                                         static_cast<int>(round_up(tile->threads(), 32)), 1);
+  const int threads = 32 * tile->warps();
+  const int64_t resident = resident_blocks(target, kernel, threads, tile->shared_bytes);
+  return make_tiled<Element>(problem, kernel, MmaPlanesGrid(problem, *tile, resident), threads,
+                             tile->shared_bytes, mma_planes_unit_bytes(problem));
 }
 
 /// The tiled kernel that takes the problem, if there is one.
@@ -176,10 +180,12 @@ template <class Element>
 std::unique_ptr<Convolution> configure_tiled(const Problem& problem, const Target& target) {
   if (problem.k_per_group() != 1 || !problem.filter.is_nchw() || !has_depthwise_window(problem))
     return nullptr;
+  if (is_nhwc(problem)) return configure_slices<Element>(problem, target);
+  if (!is_nchw(problem)) return nullptr;
   if constexpr (!std::is_same_v<Element, float>) {
-    if (auto mma = configure_mma<Element>(problem, target)) return mma;
+    if (auto mma = configure_mma_planes<Element>(problem, target)) return mma;
   }
-  return configure_fma<Element>(problem, target);
+  return configure_planes<Element>(problem);
 }
 
 template <class Element, class Compute>

@@ -1,39 +1,11 @@
-// What the depthwise kernels for tensor cores share: how a warp goes down its strips, pairs of
-// 16-bit elements, and what is stored for a sum that zeros beside the window may have made NaN.
+// Depthwise convolution by tensor cores: how a warp goes down its strips, and what is stored for a
+// sum that zeros beside the window may have made NaN.
 #pragma once
 
-#include <type_traits>
-
+#include "cuda/depthwise_pair.cuh"
 #include "cuda/depthwise_sum.cuh"
 
 namespace im2win::cuda {
-
-/// Two elements of a register.
-template <class Element>
-using Pair = std::conditional_t<std::is_same_v<Element, __half>, __half2, __nv_bfloat162>;
-
-template <class Element>
-__device__ __forceinline__ Pair<Element> pair_of(float low, float high) {
-  if constexpr (std::is_same_v<Element, __half>)
-    return __floats2half2_rn(low, high);
-  else
-    return __floats2bfloat162_rn(low, high);
-}
-
-/// The clamp of an epilogue, after rounding: that is monotonic, so that their order does not
-/// matter.
-template <class Element>
-struct PairClamp {
-  Pair<Element> low, high;
-
-  __device__ __forceinline__ explicit PairClamp(const Clamp<float>& clamp)
-      : low(pair_of<Element>(clamp.low, clamp.low)),
-        high(pair_of<Element>(clamp.high, clamp.high)) {}
-
-  __device__ __forceinline__ Pair<Element> operator()(Pair<Element> x) const {
-    return __hmin2_nan(__hmax2_nan(x, low), high);
-  }
-};
 
 /// Keeps count of elements that are infinite or NaN: a multiple of 0 is NaN of those.
 template <class Element>

@@ -215,7 +215,7 @@ __device__ __forceinline__ void store_planes(const MmaPlanesGrid& grid, const Mm
 }
 
 template <class Element, int kTaps, bool kIsClamp>
-__global__ void __launch_bounds__(32 * MmaPlanesTile::kMaxWarps, 3)
+__global__ void __launch_bounds__(32 * MmaPlanesTile::kMaxWarps, 5)
     depthwise_planes_mma_kernel(const __grid_constant__ DepthwiseArguments<Element, float> a,
                                 const __grid_constant__ MmaPlanesGrid grid) {
   const MmaPlanesTile& tile = grid.tile;

@@ -28,7 +28,7 @@ struct MmaPlanesGrid {
   int turns;  // of a block, each some images
   int64_t tiles, blocks;
 
-  MmaPlanesGrid(const Problem& problem, const MmaPlanesTile& chosen)
+  MmaPlanesGrid(const Problem& problem, const MmaPlanesTile& chosen, int64_t resident)
       : tile(chosen),
         row_tiles(ceil_div(problem.p, tile.rows())),
         channel_tiles(ceil_div(problem.c, tile.channels)),
@@ -50,11 +50,9 @@ struct MmaPlanesGrid {
         tiles(channel_tiles.divisor * row_tiles.divisor),
         blocks(0) {
     row_units = Divisor(w * 2 / unit_bytes);
-  }
-
-  void set_resident_blocks(int64_t resident) {
-    turns = static_cast<int>(choose_turns(tiles, n / tile.images, resident));
-    blocks = tiles * ceil_div(n / tile.images, turns);
+    const int64_t images = problem.n / tile.images;
+    turns = static_cast<int>(choose_turns(tiles, images, resident));
+    blocks = tiles * ceil_div(images, turns);
   }
 };
 

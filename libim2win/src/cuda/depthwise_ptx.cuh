@@ -1,5 +1,6 @@
-// The PTX that the depthwise kernels need and CUDA C++ lacks: clamping that keeps NaN, and tensor
-// cores' products of 16-bit elements, summed in float (PTX ISA: max, mma.sync, ldmatrix).
+// The PTX that the depthwise kernels need and CUDA C++ lacks: clamping that keeps NaN, shared memory
+// by its address, and tensor cores' products of 16-bit elements, summed in float (PTX ISA: max,
+// cp.async, mma.sync, ldmatrix).
 //
 // A fragment of an 8 x 8 matrix is one register a lane: lane i holds elements 2 (i % 4) and the
 // next of row i / 4. A is 16 rows: two such matrices for each 8 of the inner dimension. B is 8
@@ -40,20 +41,27 @@ __device__ __forceinline__ uint32_t shared_address(const void* p) {
   return static_cast<uint32_t>(__cvta_generic_to_shared(p));
 }
 
-/// The fragments of two matrices. Lane i gives the address of row i % 8 of matrix i / 8 % 2: 16
-/// bytes in shared memory, aligned so.
-__device__ __forceinline__ void load_fragments(uint32_t address, uint32_t (&fragments)[2]) {
+__device__ __forceinline__ uint32_t load_shared(uint32_t address) {
+  uint32_t word;
+  asm volatile("ld.shared.u32 %0, [%1];" : "=r"(word) : "r"(address) : "memory");
+  return word;
+}
+
+/// Starts a copy of 16 bytes to shared memory, as __pipeline_memcpy_async() does, but through the
+/// L1 cache: where copies overlap, the second finds them there.
+__device__ __forceinline__ void copy_async(uint32_t to, const void* from) {
 #if __CUDA_ARCH__ >= 800
-  asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0, %1}, [%2];"
-               : "=r"(fragments[0]), "=r"(fragments[1])
-               : "r"(address)
-               : "memory");
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
 #else
-  __trap();
+  const uint4 word = *static_cast<const uint4*>(from);
+  asm volatile("st.shared.v4.u32 [%0], {%1, %2, %3, %4};" ::"r"(to), "r"(word.x), "r"(word.y),
+               "r"(word.z), "r"(word.w)
+               : "memory");
 #endif
 }
 
-/// The fragments of four matrices, lane i's address being of matrix i / 8.
+/// The fragments of four matrices. Lane i gives the address of row i % 8 of matrix i / 8: 16 bytes in
+/// shared memory, aligned so.
 __device__ __forceinline__ void load_fragments(uint32_t address, uint32_t (&fragments)[4]) {
 #if __CUDA_ARCH__ >= 800
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
@@ -65,41 +73,21 @@ __device__ __forceinline__ void load_fragments(uint32_t address, uint32_t (&frag
 #endif
 }
 
-/// sums += A B, of an inner dimension of 8.
-template <class Element>
-__device__ __forceinline__ void multiply_8(float (&sums)[4], const uint32_t (&a)[2], uint32_t b);
-
 /// sums += A B, of an inner dimension of 16: the first half of `a`, and b0, of the first 8.
 template <class Element>
 __device__ __forceinline__ void multiply_16(float (&sums)[4], const uint32_t (&a)[4], uint32_t b0,
                                             uint32_t b1);
 
 #if __CUDA_ARCH__ >= 800
-#define IM2WIN_MULTIPLY_8(type)                                    \
-  asm("mma.sync.aligned.m16n8k8.row.col.f32." type "." type        \
-      ".f32 {%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};"   \
-      : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3]) \
-      : "r"(a[0]), "r"(a[1]), "r"(b))
 #define IM2WIN_MULTIPLY_16(type)                                             \
   asm("mma.sync.aligned.m16n8k16.row.col.f32." type "." type                 \
       ".f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};" \
       : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])           \
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1))
 #else
-#define IM2WIN_MULTIPLY_8(type) __trap()
 #define IM2WIN_MULTIPLY_16(type) __trap()
 #endif
 
-template <>
-__device__ __forceinline__ void multiply_8<__half>(float (&sums)[4], const uint32_t (&a)[2],
-                                                   uint32_t b) {
-  IM2WIN_MULTIPLY_8("f16");
-}
-template <>
-__device__ __forceinline__ void multiply_8<__nv_bfloat16>(float (&sums)[4], const uint32_t (&a)[2],
-                                                          uint32_t b) {
-  IM2WIN_MULTIPLY_8("bf16");
-}
 template <>
 __device__ __forceinline__ void multiply_16<__half>(float (&sums)[4], const uint32_t (&a)[4],
                                                     uint32_t b0, uint32_t b1) {
@@ -111,7 +99,6 @@ __device__ __forceinline__ void multiply_16<__nv_bfloat16>(float (&sums)[4], con
   IM2WIN_MULTIPLY_16("bf16");
 }
 
-#undef IM2WIN_MULTIPLY_8
 #undef IM2WIN_MULTIPLY_16
 
 }  // namespace im2win::cuda

@@ -1,126 +1,217 @@
-// Depthwise convolution in NHWC: what a block computes, and its input's way to shared memory, in
-// 16-byte words, with zeros for what lies outside the image.
+// Depthwise convolution in NHWC. A slice is 64 bytes of a pixel's channels, for 16 lanes; a lane
+// computes strips of 4 bytes of them. A warp takes two slices, of the same strip or not, and goes
+// down the image with them: each row of the input below its strips is on its way while those before
+// it are computed, and contributes at once to all rows of outputs whose windows hold it.
+//
+// Warps share nothing, so that none waits for another.
 #pragma once
 
-#include <cuda_pipeline.h>
-
-#include "checked.hpp"
+#include "cuda/depthwise_pair.cuh"
+#include "cuda/depthwise_slices_rows.cuh"
 #include "cuda/depthwise_sum.cuh"
-#include "cuda/depthwise_tile.hpp"
-#include "cuda/launch.cuh"
 
 namespace im2win::cuda {
 
-/// The tile and the image. Plain data.
-struct SlicesGrid {
-  SlicesTile tile;
-  Divisor channel_tiles, column_tiles, row_tiles;
-  Divisor tile_words;  // of a pixel
-  Divisor strips, slice_warps;
-  int tile_rows, tile_columns;
-  int h, w, p, q;
-  int input_words, output_words;  // of an image's row
-  int pixel_words;
-  int images, turns;  // of a block
-  int64_t tiles, blocks;
+/// Four bytes of neighbouring channels: one of float, two of 16 bits.
+template <class Element>
+struct Lane {
+  static constexpr int kChannels = 4 / sizeof(Element);
+  using Word = std::conditional_t<kChannels == 1, float, Pair<Element>>;
 
-  SlicesGrid(const Problem& problem, const SlicesTile& chosen)
-      : tile(chosen),
-        channel_tiles(ceil_div(problem.c, int64_t{tile.slices} * tile.shape.channels)),
-        column_tiles(ceil_div(problem.q, tile.columns())),
-        row_tiles(ceil_div(problem.p, tile.rows())),
-        tile_words(tile.slices * tile.slice_words),
-        strips(tile.strips),
-        slice_warps(tile.slice_warps()),
-        tile_rows(tile.rows()),
-        tile_columns(tile.columns()),
-        h(static_cast<int>(problem.h)),
-        w(static_cast<int>(problem.w)),
-        p(static_cast<int>(problem.p)),
-        q(static_cast<int>(problem.q)),
-        input_words(0),
-        output_words(0),
-        pixel_words(
-            static_cast<int>(problem.c * element_bytes(problem.dtype) / kDepthwiseWordBytes)),
-        images(static_cast<int>(problem.n)),
-        turns(0),
-        tiles(row_tiles.divisor * column_tiles.divisor * channel_tiles.divisor),
-        blocks(0) {
-    input_words = w * pixel_words;
-    output_words = q * pixel_words;
-  }
-
-  void set_resident_blocks(int64_t resident) {
-    // Without tensor cores no image is fetched ahead, so that several warps are better off with
-    // other blocks beside theirs.
-    const bool is_single = tile.shape.warp_strips == 1 && tile.warps() > 1;
-    turns = is_single ? 1 : static_cast<int>(choose_turns(tiles, images, resident));
-    blocks = tiles * ceil_div(images, turns);
-  }
-};
-
-/// What a block computes of some images, and where its input starts, which may be outside them.
-struct SlicesPlace {
-  int first_n, end_n;
-  int first_slice, first_p, first_q;
-  int first_y, first_x;
-
-  __device__ __forceinline__ SlicesPlace(const SlicesGrid& grid, const Axis& vertical,
-                                         const Axis& horizontal) {
-    const auto [place, channel_tile] = grid.channel_tiles.divide(static_cast<int>(blockIdx.x));
-    const auto [row_of_tiles, column_tile] = grid.column_tiles.divide(place);
-    const auto [turn, row_tile] = grid.row_tiles.divide(row_of_tiles);
-    first_n = turn * grid.turns;
-    end_n = min(grid.images, first_n + grid.turns);
-    first_slice = channel_tile * grid.tile.slices;
-    first_p = row_tile * grid.tile_rows;
-    first_q = column_tile * grid.tile_columns;
-    first_y = first_p * static_cast<int>(vertical.stride) - static_cast<int>(vertical.padding);
-    first_x = first_q * static_cast<int>(horizontal.stride) - static_cast<int>(horizontal.padding);
-  }
-};
-
-/// A strip's first output in the tile.
-struct SliceStrip {
-  int row, column;
-
-  __device__ __forceinline__ SliceStrip(const SlicesGrid& grid, int number) {
-    const auto [band, strip] = grid.strips.divide(number);
-    row = band * grid.tile.strip_rows;
-    column = strip * grid.tile.shape.columns;
-  }
-};
-
-/// Starts copies that are complete after __pipeline_commit() and _wait_prior(), and a barrier. A
-/// warp goes down the rows, its lanes are neighbouring words.
-template <int kSliceWords>
-__device__ __forceinline__ void load_slices(const uint4* image, const SlicesGrid& grid,
-                                            const SlicesPlace& at, uint4* shared) {
-  const SlicesTile& tile = grid.tile;
-  const int warp = threadIdx.x / 32, warps = blockDim.x / 32;
-  const int row_pitch = tile.input_columns * kSliceWords;
-  const int words = static_cast<int>(grid.tile_words.divisor) * tile.input_columns;
-  for (int i = threadIdx.x % 32; i < words; i += 32) {
-    const auto [column, word] = grid.tile_words.divide(i);
-    const int x = at.first_x + column;
-    const int pixel_word = at.first_slice * kSliceWords + word;
-    const bool is_column = unsigned(x) < unsigned(grid.w) && pixel_word < grid.pixel_words;
-    const int rows = is_column ? grid.h : 0;
-    int y = at.first_y + warp;
-    const uint4* from = image + (int64_t{y} * grid.input_words + x * grid.pixel_words + pixel_word);
-    uint4* to = shared + word / kSliceWords * tile.input_slice_pitch + warp * row_pitch +
-                column * kSliceWords + word % kSliceWords;
-#pragma unroll 2
-    for (int row = warp; row < tile.input_rows; row += warps) {
-      if (unsigned(y) < unsigned(rows))
-        __pipeline_memcpy_async(to, from, 16);
-      else
-        *to = uint4{0, 0, 0, 0};
-      y += warps;
-      from += warps * grid.input_words;
-      to += warps * row_pitch;
+  __device__ __forceinline__ static void read(uint32_t word, float (&x)[kChannels]) {
+    if constexpr (kChannels == 1) {
+      x[0] = __uint_as_float(word);
+    } else {
+      const auto pair = reinterpret_cast<const Pair<Element>&>(word);
+      x[0] = to_compute<float>(pair.x);
+      x[1] = to_compute<float>(pair.y);
     }
   }
+};
+
+/// The clamp of an epilogue for a lane's four bytes, in registers.
+template <class Element>
+struct LaneClamp {
+  uint32_t low, high;
+
+  __device__ __forceinline__ explicit LaneClamp(const Clamp<float>& clamp) {
+    if constexpr (Lane<Element>::kChannels == 1) {
+      low = __float_as_uint(clamp.low);
+      high = __float_as_uint(clamp.high);
+    } else {
+      const PairClamp<Element> pair(clamp);
+      low = reinterpret_cast<const uint32_t&>(pair.low);
+      high = reinterpret_cast<const uint32_t&>(pair.high);
+    }
+    asm volatile("" : "+r"(low), "+r"(high));
+  }
+
+  __device__ __forceinline__ typename Lane<Element>::Word operator()(
+      const float (&x)[Lane<Element>::kChannels]) const {
+    if constexpr (Lane<Element>::kChannels == 1) {
+      return clamp(x[0], __uint_as_float(low), __uint_as_float(high));
+    } else {
+      return __hmin2_nan(
+          __hmax2_nan(pair_of<Element>(x[0], x[1]), reinterpret_cast<const Pair<Element>&>(low)),
+          reinterpret_cast<const Pair<Element>&>(high));
+    }
+  }
+};
+
+/// The sums of the rows of outputs whose windows hold a row of the input, of a strip. That row's
+/// number in the band modulo kPeriod, its phase, says which are where: as constants, in registers.
+template <int kTaps, int kStride, int kChannels>
+struct StripSums {
+  static constexpr int kLive = (kTaps + kStride - 1) / kStride;
+  static constexpr int kPeriod = kLive * kStride;
+  static constexpr int kReach = (kStripSize - 1) * kStride + kTaps;
+  float sums[kLive][kStripSize][kChannels] = {};
+
+  /// In the order of depthwise_sum(). Rows of outputs outside the band gather sums, too, which
+  /// nobody reads.
+  __device__ __forceinline__ void add(int phase, const float (&weights)[kTaps][kTaps][kChannels],
+                                      const float (&x)[kReach][kChannels]) {
+#pragma unroll
+    for (int r = phase % kStride; r < kTaps; r += kStride) {
+#pragma unroll
+      for (int s = 0; s < kTaps; ++s) {
+#pragma unroll
+        for (int q = 0; q < kStripSize; ++q) {
+#pragma unroll
+          for (int c = 0; c < kChannels; ++c) {
+            float& sum = sums[(phase - r + kPeriod) / kStride % kLive][q][c];
+            sum = fmaf(weights[r][s][c], x[q * kStride + s][c], sum);
+          }
+        }
+      }
+    }
+  }
+
+  /// Whether rows of this phase are the last of a window.
+  __device__ __forceinline__ static constexpr bool is_last(int phase) {
+    return (phase - (kTaps - 1) + kPeriod) % kStride == 0;
+  }
+
+  /// The sums that are complete then; they start anew after this.
+  __device__ __forceinline__ void take(int phase, float (&taken)[kStripSize][kChannels]) {
+    float(&live)[kStripSize][kChannels] = sums[(phase - (kTaps - 1) + kPeriod) / kStride % kLive];
+#pragma unroll
+    for (int q = 0; q < kStripSize; ++q) {
+#pragma unroll
+      for (int c = 0; c < kChannels; ++c) {
+        taken[q][c] = live[q][c];
+        live[q][c] = 0;
+      }
+    }
+  }
+};
+
+/// The lane's weights, from its slice's filters in shared memory; false if one is infinite or NaN.
+template <class Element, int kTaps, int kChannels>
+__device__ __forceinline__ bool read_weights(const Element* filters,
+                                             float (&weights)[kTaps][kTaps][kChannels]) {
+  float zero = 0;
+#pragma unroll
+  for (int c = 0; c < kChannels; ++c) {
+#pragma unroll
+    for (int i = 0; i < kTaps * kTaps; ++i) {
+      const float weight = to_compute<float>(filters[c * kTaps * kTaps + i]);
+      weights[i / kTaps][i % kTaps][c] = weight;
+      zero = fmaf(weight, 0.f, zero);
+    }
+  }
+  return zero == 0;
+}
+
+/// Blocks on a multiprocessor, for which registers suffice.
+template <class Element, int kTaps>
+inline constexpr int kSlicesBlocks = kTaps == 3 || sizeof(Element) == 4 ? 4 : 3;
+
+template <class Element, int kTaps, int kStride, bool kIsClamp>
+__global__ void __launch_bounds__(32 * kSlicesWarps, (kSlicesBlocks<Element, kTaps>))
+    depthwise_slices_kernel(const __grid_constant__ DepthwiseArguments<Element, float> a,
+                            const __grid_constant__ SlicesGrid grid) {
+  constexpr int kChannels = Lane<Element>::kChannels;
+  using Sums = StripSums<kTaps, kStride, kChannels>;
+  using Rows = SliceRows<Element, kTaps, kStride>;
+  const int warp = static_cast<int>(blockIdx.x) * kSlicesWarps + int(threadIdx.x / 32);
+  if (warp >= grid.warps) return;
+  const SlicesPlace at(grid, warp, a.vertical, kStride, kTaps);
+  const int lane = threadIdx.x % 32;
+  const SliceStrip strip(grid, at.first_unit + lane / kSliceLanes);
+  const int k = (strip.slice * kSliceLanes + lane % kSliceLanes) * kChannels;
+
+  unsigned char* const ring = dynamic_shared<unsigned char>() + threadIdx.x / 32 * Rows::kBytes;
+  uint32_t line = shared_address(ring) + lane * 4;
+  asm volatile("" : "+r"(line));
+  Rows rows(a, grid, at, ring);
+  rows.start(a.filter, grid, at);
+  float weights[kTaps][kTaps][kChannels];
+  const bool is_finite = read_weights(rows.filters() + lane * kChannels * kTaps * kTaps, weights);
+  rows.proceed();
+
+  const bool is_any = k < grid.c && strip.q < grid.q;
+  const int columns = is_any ? min(grid.q - strip.q, kStripSize) : 0;
+  const int stored = is_finite ? columns : 0;
+  float biases[kChannels] = {};
+  if (kIsClamp && is_any) {
+#pragma unroll
+    for (int c = 0; c < kChannels; ++c) biases[c] = a.outputs.bias(k + c);
+  }
+
+  const LaneClamp<Element> clamp(a.clamp);
+  int column_stride = grid.c, row_stride = grid.q * grid.c;
+  asm volatile("" : "+r"(column_stride), "+r"(row_stride));
+
+  for (int n = at.first_n; n < at.end_n; ++n) {
+    Sums sums;
+    Element* out = a.outputs.data() + int64_t{n} * grid.p * grid.q * grid.c +
+                   (at.first_p * grid.q + strip.q) * grid.c + k;
+    for (int first = 0; first < at.input_rows; first += Sums::kPeriod) {
+#pragma unroll
+      for (int phase = 0; phase < Sums::kPeriod; ++phase) {
+        const int row = first + phase;
+        if (row >= at.input_rows) break;
+        if (unsigned(at.first_y + row) < unsigned(grid.h)) {
+          const uint32_t slot = rows.wait();
+          float x[Sums::kReach][kChannels];
+#pragma unroll
+          for (int j = 0; j < Sums::kReach; ++j)
+            Lane<Element>::read(load_shared(line + slot + j * kSlicesLineBytes), x[j]);
+          sums.add(phase, weights, x);
+          rows.next();
+        }
+        if (!Sums::is_last(phase)) continue;
+        float taken[kStripSize][kChannels];
+        sums.take(phase, taken);
+        if (row < kTaps - 1) continue;  // of outputs above the band
+        Element* to = out;
+#pragma unroll
+        for (int j = 0; j < kStripSize; ++j, to += column_stride) {
+          if constexpr (kIsClamp) {
+#pragma unroll
+            for (int c = 0; c < kChannels; ++c) taken[j][c] += biases[c];
+            const auto word = clamp(taken[j]);
+            if (j < stored) *reinterpret_cast<typename Lane<Element>::Word*>(to) = word;
+          } else if (j < stored) {
+#pragma unroll
+            for (int c = 0; c < kChannels; ++c)
+              to[c] = finish_any(a, n, k + c, at.first_p + (row - kTaps + 1) / kStride, strip.q + j,
+                                 taken[j][c]);
+          }
+        }
+        out += row_stride;
+      }
+    }
+  }
+  if (is_finite) return;
+  // Zeros in the padding must not meet a weight that is infinite or NaN.
+  for (int n = at.first_n; n < at.end_n; ++n)
+    for (int p = at.first_p; p < at.first_p + at.rows; ++p)
+      for (int q = strip.q; q < strip.q + columns; ++q)
+        for (int c = k; c < k + kChannels; ++c)
+          *a.outputs.address(a.outputs.filter(c), a.outputs.pixel(n, p, q)) =
+              compute_any(a, n, c, p, q);
 }
 
 }  // namespace im2win::cuda

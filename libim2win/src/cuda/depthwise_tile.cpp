@@ -39,67 +39,31 @@ int below(int outputs, int64_t stride, int64_t taps) {
   return static_cast<int>((outputs - 1) * stride + taps);
 }
 
-/// Slices 32 bytes apart, modulo the 128 of all banks: four slices by two pixels of a word each
-/// are free of conflicts.
-int pitch_of(int words, int slice_words) {
-  return slice_words == 1 ? static_cast<int>(round_up(words - 2, 8)) + 2 : words;
+/// In rows of the input below a strip, times 2 `resident`: those of all warps, with what it takes
+/// each to start, shared among the resident ones; and half of a warp's own, in which the device
+/// empties. So warps are short, and at any time work on neighbouring images.
+int64_t slices_cost(const Problem& problem, const SlicesTile& tile, int64_t resident) {
+  const int64_t start = problem.r * problem.s / 6;
+  const int64_t rows =
+      tile.turns * std::min<int64_t>(problem.h, below(tile.band_rows, problem.stride_h, problem.r));
+  return 2 * tile.warps(problem.n) * (rows + start) + resident * rows;
 }
 
-SlicesTile make_slices_tile(const Problem& problem, const SliceShape& shape, int slices, int strips,
-                            int bands, int strip_rows) {
-  const int64_t size = element_bytes(problem.dtype);
-  SlicesTile tile{};
-  tile.shape = shape;
-  tile.slices = slices;
-  tile.strips = strips;
-  tile.bands = bands;
-  tile.strip_rows = strip_rows;
-  tile.slice_words = static_cast<int>(tile.shape.channels * size / kDepthwiseWordBytes);
-  tile.input_rows = below(tile.rows(), problem.stride_h, problem.r);
-  tile.input_columns = below(tile.columns(), problem.stride_w, problem.s);
-  tile.input_slice_pitch =
-      pitch_of(tile.input_rows * tile.input_columns * tile.slice_words, tile.slice_words);
-  tile.input_words = slices * tile.input_slice_pitch;
-  if (shape.warp_strips == 1) {
-    const int64_t filter_bytes = slices * tile.shape.channels * problem.r * problem.s * size;
-    tile.shared_bytes = tile.input_words * kDepthwiseWordBytes + filter_bytes;
-    return tile;
-  }
-  tile.is_in_place = bands == 1 && strips == shape.warp_strips;
-  tile.output_row_pitch = tile.is_in_place ? tile.input_columns : tile.columns();
-  tile.output_slice_pitch =
-      tile.is_in_place ? tile.input_slice_pitch : pitch_of(tile.rows() * tile.columns(), 1);
-  const int output_words = tile.is_in_place ? 0 : slices * tile.output_slice_pitch;
-  // Of this image and the next.
-  tile.shared_bytes = (2 * tile.input_words + output_words) * kDepthwiseWordBytes;
-  return tile;
-}
-
-/// About the clocks of a multiprocessor: a word crosses device memory in one, edges and halos
-/// included, in bursts of four; so many products take as much of a warp's row; and a block costs
-/// some beside.
-int64_t slices_cost(const Problem& problem, const SlicesTile& tile) {
-  constexpr int64_t kBlock = 256, kBurst = 4;
-  const int64_t blocks = ceil_div(problem.c, int64_t{tile.slices} * tile.shape.channels) *
-                         ceil_div(problem.p, tile.rows()) * ceil_div(problem.q, tile.columns());
-  const int64_t pixels =
-      int64_t{tile.input_rows} * tile.input_columns + tile.rows() * tile.columns();
-  const int64_t products = tile.warps() * (tile.strip_rows + problem.r - 1) * problem.r * problem.s;
-  return blocks * (round_up(tile.slices * tile.slice_words, kBurst) * pixels + products + kBlock);
-}
-
-/// Of a tile of planes. Its input may start anywhere within a word, and so may its output, which
-/// takes the input's place.
-int64_t planes_bytes(const Problem& problem, const PlanesTile& tile) {
+/// Filters, input and output may start anywhere within a word. The output takes the input's place.
+PlanesTile with_bytes(const Problem& problem, PlanesTile tile) {
   const bool whole = tile.rows() >= problem.p;
   const int64_t input_rows =
       whole ? problem.h
             : std::min<int64_t>(problem.h, below(tile.rows(), problem.stride_h, problem.r));
   const int64_t output_rows = whole ? problem.p : tile.rows();
-  const int64_t elements =
-      tile.planes *
-      (std::max(input_rows * problem.w, output_rows * problem.q) + problem.r * problem.s);
-  return elements * element_bytes(problem.dtype) + 3 * kDepthwiseWordBytes;
+  const auto bytes = [&](int64_t elements) {
+    const int64_t size = tile.planes * elements * element_bytes(problem.dtype);
+    return round_up(size + kDepthwiseWordBytes, kDepthwiseWordBytes);
+  };
+  tile.filter_bytes = static_cast<int>(bytes(problem.r * problem.s));
+  tile.shared_bytes =
+      tile.filter_bytes + bytes(std::max(input_rows * problem.w, output_rows * problem.q));
+  return tile;
 }
 
 /// Whether the windows of all strips lie in their words, zeros beside the image left out.
@@ -169,28 +133,30 @@ int64_t choose_turns(int64_t tiles, int64_t images, int64_t resident) {
 }
 
 bool is_for_tensor_cores(const Problem& problem) {
-  return element_bytes(problem.dtype) == 2 && problem.stride_h == 1;
+  return element_bytes(problem.dtype) == 2 && problem.stride_h == 1 &&
+         problem.w % (problem.r == 3 ? 4 : 2) == 0;
 }
 
 std::optional<PlanesTile> choose_planes_tile(const Problem& problem) {
-  constexpr int kThreads = 128;
-  if (!is_narrow(problem)) return std::nullopt;
+  constexpr int kThreads = 32;
   const int64_t strips = ceil_div(problem.q, kStripSize);
-  if (strips > kPlanesMaxThreads) return std::nullopt;
+  if (!is_narrow(problem) || strips > kPlanesMaxThreads) return std::nullopt;
   const auto fits = [&](const PlanesTile& tile) {
-    return planes_bytes(problem, tile) <= kDepthwiseSharedBytes;
+    return with_bytes(problem, tile).shared_bytes <= kDepthwiseSharedBytes;
   };
-  PlanesTile tile{1, static_cast<int>(strips), 1, even_share(problem.p, kStripSize), 0};
+  PlanesTile tile{1, static_cast<int>(strips), 1, even_share(problem.p, kStripSize), 0, 0};
   const int64_t bands = ceil_div(problem.p, tile.thread_rows);
   tile.bands = even_share(bands, std::max<int64_t>(1, kThreads / strips));
   while (tile.bands > 1 && !fits(tile)) tile.bands = even_share(bands, tile.bands - 1);
   while (tile.thread_rows > 1 && !fits(tile)) --tile.thread_rows;
-  if (tile.rows() >= problem.p)
-    for (tile.planes = std::max(1, kThreads / tile.threads()); tile.planes > 1 && !fits(tile);)
-      --tile.planes;
+  // Few products take less time than their input: rather idle lanes than few blocks beside.
+  const int64_t room = problem.r == 3 ? 14 << 10 : kDepthwiseSharedBytes;
+  if (tile.rows() >= problem.p) {
+    tile.planes = std::max(1, kThreads / tile.threads());
+    while (tile.planes > 1 && with_bytes(problem, tile).shared_bytes > room) --tile.planes;
+  }
   if (!fits(tile)) return std::nullopt;
-  tile.shared_bytes = planes_bytes(problem, tile);
-  return tile;
+  return with_bytes(problem, tile);
 }
 
 std::optional<MmaPlanesTile> choose_mma_planes_tile(const Problem& problem) {
@@ -227,23 +193,25 @@ std::optional<MmaPlanesTile> choose_mma_planes_tile(const Problem& problem) {
   return best;
 }
 
-std::optional<SlicesTile> choose_slices_tile(const Problem& problem, const SliceShape& shape) {
-  if (!is_narrow(problem) || problem.c * element_bytes(problem.dtype) % kDepthwiseWordBytes != 0)
-    return std::nullopt;
+std::optional<SlicesTile> choose_slices_tile(const Problem& problem, int64_t resident) {
+  constexpr int kMost = 64;
+  const int64_t pixel_bytes = problem.c * element_bytes(problem.dtype);
+  if (!is_narrow(problem) || pixel_bytes % kDepthwiseWordBytes != 0) return std::nullopt;
   std::optional<SlicesTile> best;
-  const auto consider = [&](const SlicesTile& tile) {
-    if (tile.strips * tile.bands % shape.warp_strips == 0 && tile.warps() <= shape.max_warps &&
-        tile.shared_bytes <= kDepthwiseSharedBytes &&
-        (!best || slices_cost(problem, tile) < slices_cost(problem, *best)))
-      best = tile;
-  };
-  const int most = shape.max_warps * shape.warp_strips;
-  for (int slices = 1; slices <= shape.max_warps; ++slices) {
-    for (int strips = 1; strips <= most; ++strips)
-      for (int bands = 1; strips * bands <= most; ++bands)
-        for (const int rows : strip_rows_of(problem, shape.rows))
-          consider(make_slices_tile(problem, shape, slices, strips, bands, rows));
+  for (int bands = 1; bands <= std::min<int64_t>(kMost, problem.p); ++bands) {
+    for (int turns = 1; turns <= std::min<int64_t>(kMost, problem.n); ++turns) {
+      SlicesTile tile{};
+      tile.slices = static_cast<int>(ceil_div(pixel_bytes, kSliceBytes));
+      tile.units = static_cast<int>(tile.slices * ceil_div(problem.q, kStripSize));
+      tile.band_rows = static_cast<int>(ceil_div(problem.p, bands));
+      tile.bands = static_cast<int>(ceil_div(problem.p, tile.band_rows));
+      tile.turns = turns;
+      if (!best || slices_cost(problem, tile, resident) < slices_cost(problem, *best, resident))
+        best = tile;
+    }
   }
+  constexpr int64_t kMaxWarps = 1 << 30;
+  if (best && best->warps(problem.n) > kMaxWarps) return std::nullopt;
   return best;
 }
 

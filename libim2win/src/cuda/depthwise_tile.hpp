@@ -17,8 +17,9 @@ inline constexpr int64_t kDepthwiseSharedBytes = 48 << 10;
 /// multiples of it, and odd, so that the lanes of a warp meet in few banks of shared memory.
 inline constexpr int kStripSize = 7;
 
-/// Whether tensor cores are worthwhile: for 16-bit elements without a stride. With one, an element
-/// is part of so few sums that staging it costs more than converting it.
+/// Whether tensor cores are worthwhile: for 16-bit elements without a stride, in rows that are copied
+/// some elements at a time. With a stride, an element is part of so few sums that staging it costs
+/// more than converting it.
 bool is_for_tensor_cores(const Problem& problem);
 
 /// Whether there are kernels for the window: 3x3 or 5x5 without dilation, stride 1 or 2.
@@ -28,45 +29,31 @@ bool has_depthwise_window(const Problem& problem);
 /// is `tiles` blocks for each and the device holds `resident` blocks at a time.
 int64_t choose_turns(int64_t tiles, int64_t images, int64_t resident);
 
-/// NHWC: a strip is `columns` by at most `rows` outputs of a slice of `channels`.
-struct SliceShape {
-  int channels, columns, rows;
-  int warp_strips;  // of one slice
-  int max_warps;    // of a block
-};
+/// NHWC: a slice is so many bytes of a pixel's channels, for so many lanes.
+inline constexpr int kSliceBytes = 64, kSliceLanes = 16;
+/// A warp computes a band of rows of two units, a unit being a slice of a strip of kStripSize
+/// columns. In shared memory each pixel of both is a line. What a warp has of it is a ring of rows.
+inline constexpr int kSlicesLineBytes = 2 * kSliceBytes, kSlicesRingBytes = 12 << 10;
+inline constexpr int kSlicesWarps = 4;  // of a block
 
-/// A lane is a channel.
-inline constexpr SliceShape kFmaSlice{32, kStripSize, kStripSize, 1, 4};
-/// Tensor cores take fragments of 8 pixels by 8 channels, two at once.
-inline constexpr SliceShape kMmaSlice{8, 8, 14, 2, 8};
-
-/// NHWC: what a block computes of an image. In shared memory the input is
-/// [slice][row][column][channel]. So is the output of tensor cores; where a warp computes whole
-/// rows of its slice, they take the place of rows of the input that it has done with.
 struct SlicesTile {
-  SliceShape shape;
-  int slices, strips, bands;  // strips side by side, bands one below the other
-  int strip_rows;
-  int slice_words;  // 16-byte words of a slice's pixel
-  int input_rows, input_columns;
-  bool is_in_place;
-  int input_slice_pitch, input_words;  // in words, like what follows
-  int output_slice_pitch, output_row_pitch;
-  int64_t shared_bytes;
+  int slices, units;  // of an image
+  int bands, band_rows;
+  int turns;  // of a warp, each a band of an image
 
-  int rows() const { return bands * strip_rows; }
-  int columns() const { return strips * shape.columns; }
-  int slice_warps() const { return strips * bands / shape.warp_strips; }
-  int warps() const { return slices * slice_warps(); }
+  int64_t warps(int64_t images) const {
+    return (units + 1) / 2 * int64_t{bands} * ((images + turns - 1) / turns);
+  }
 };
 
-/// NCHW: what a block computes, a thread of it a strip of kStripSize columns. Of planes of
-/// (image, channel) it is some that are whole, or rows of one: either lies in memory without a gap.
+/// NCHW: what a block computes of an image, a thread of it a strip of kStripSize columns. Of the
+/// channels' planes it is some that are whole, or rows of one: either lies in memory without a gap.
 struct PlanesTile {
   int planes;
   int strips;  // all of a row
   int bands;   // one below the other
   int thread_rows;
+  int filter_bytes;
   int64_t shared_bytes;
 
   int rows() const { return bands * thread_rows; }
@@ -82,7 +69,7 @@ inline constexpr int kPlanesMaxThreads = 512;
 /// row starts at output column kColumns * i + first_column, and its windows lie within kWords words
 /// from word i + first_word on, which is before the image for some.
 struct MmaPlanesTile {
-  static constexpr int kColumns = 8, kRows = 14, kWords = 2, kWarpStrips = 16, kMaxWarps = 8;
+  static constexpr int kColumns = 8, kRows = 14, kWords = 2, kWarpStrips = 16, kMaxWarps = 4;
 
   int images, channels;
   int strips, bands;
@@ -106,8 +93,8 @@ std::optional<MmaPlanesTile> choose_mma_planes_tile(const Problem& problem);
 /// For dense NCHW. Nothing where the rows below one row of outputs do not fit shared memory.
 std::optional<PlanesTile> choose_planes_tile(const Problem& problem);
 
-/// For dense NHWC, by kFmaSlice or kMmaSlice. Nothing where its channels are no whole 16-byte
-/// words.
-std::optional<SlicesTile> choose_slices_tile(const Problem& problem, const SliceShape& shape);
+/// For dense NHWC, where the device holds `resident` warps at a time. Nothing where the channels are
+/// no whole 16-byte words.
+std::optional<SlicesTile> choose_slices_tile(const Problem& problem, int64_t resident);
 
 }  // namespace im2win::cuda

@@ -1,6 +1,7 @@
-// Depthwise convolution in NCHW. A block stages whole planes of (image, channel), or rows of
-// one, in shared memory: either is one piece of memory, and so is what it computes. Both cross
-// device memory once, in 16-byte words, whatever the width of rows. Threads are strips of the tile.
+// Depthwise convolution in NCHW. A block, mostly a single warp, stages planes of some channels of an
+// image, or rows of one, in shared memory: either is one piece of memory, and so is what it
+// computes. Both cross device memory once, in 16-byte words, whatever the width of rows. Threads are
+// strips of the tile.
 #pragma once
 
 #include "checked.hpp"
@@ -12,48 +13,46 @@
 
 namespace im2win::cuda {
 
-/// A tile in divisors; `filters` is of the elements of all filters. Plain data.
+/// The tile and the image. Plain data.
 struct PlanesGrid {
-  Divisor row_tiles, strips, bands, channels, filters;
+  Divisor row_tiles, channel_tiles, strips, bands;
   int tile_planes, tile_rows, thread_rows;
-  int h, w, p, q;
+  int c, h, w, p, q;
   int filter_bytes;
-  int planes;
   int64_t blocks;
 
   PlanesGrid(const Problem& problem, const PlanesTile& tile)
       : row_tiles(ceil_div(problem.p, tile.rows())),
+        channel_tiles(ceil_div(problem.c, tile.planes)),
         strips(tile.strips),
         bands(tile.bands),
-        channels(problem.c),
-        filters(problem.filter.elements()),
         tile_planes(tile.planes),
         tile_rows(tile.rows()),
         thread_rows(tile.thread_rows),
+        c(static_cast<int>(problem.c)),
         h(static_cast<int>(problem.h)),
         w(static_cast<int>(problem.w)),
         p(static_cast<int>(problem.p)),
         q(static_cast<int>(problem.q)),
-        filter_bytes(static_cast<int>(
-            round_up(tile.planes * problem.r * problem.s * element_bytes(problem.dtype), 16))),
-        planes(static_cast<int>(problem.n * problem.c)),
-        blocks(ceil_div(planes, tile.planes) * row_tiles.divisor) {}
-
-  void set_resident_blocks(int64_t) {}  // planes of an image differ in their filters
+        filter_bytes(tile.filter_bytes),
+        blocks(problem.n * channel_tiles.divisor * row_tiles.divisor) {}
 };
 
-/// What a block computes: rows [first_p, end_p) of `planes` planes from `first_plane` on.
+/// What a block computes of image n: rows [first_p, end_p) of `planes` channels from first_k on.
 struct PlanesPlace {
-  int first_plane, planes;
+  int n;
+  int first_k, planes;
   int first_p, end_p;
   int first_y, end_y;  // the rows of the image below
 
   template <int kTaps, int kStride>
   __device__ __forceinline__ static PlanesPlace of(const PlanesGrid& grid, int padding_top) {
-    const auto [plane_tile, row_tile] = grid.row_tiles.divide(static_cast<int>(blockIdx.x));
+    const auto [place, row_tile] = grid.row_tiles.divide(static_cast<int>(blockIdx.x));
+    const auto [image, channel_tile] = grid.channel_tiles.divide(place);
     PlanesPlace tile;
-    tile.first_plane = plane_tile * grid.tile_planes;
-    tile.planes = min(grid.tile_planes, grid.planes - tile.first_plane);
+    tile.n = image;
+    tile.first_k = channel_tile * grid.tile_planes;
+    tile.planes = min(grid.tile_planes, grid.c - tile.first_k);
     tile.first_p = row_tile * grid.tile_rows;
     tile.end_p = min(grid.p, tile.first_p + grid.tile_rows);
     const bool whole = grid.row_tiles.divisor == 1;
@@ -90,31 +89,19 @@ struct PlaneStrip {
   }
 };
 
-/// The filters of the tile's planes, one after the other.
-template <int kTaps, class Element>
-__device__ __forceinline__ void load_plane_filters(const Element* from, const PlanesGrid& grid,
-                                                   const PlanesPlace& at, Element* filters) {
-  const int first = grid.channels.divide(at.first_plane).remainder * kTaps * kTaps;
-  for (int i = threadIdx.x; i < at.planes * kTaps * kTaps; i += blockDim.x)
-    filters[i] = from[grid.filters.divide(first + i).remainder];
-}
-
-/// The strip's outputs, of its plane in shared memory from row first_y on; false, with none, if a
-/// weight is infinite or NaN, which zeros in the padding must not meet.
-template <int kTaps, int kStride, bool kIsClamp, class Element>
-__device__ __forceinline__ bool compute_strip(const DepthwiseArguments<Element, float>& a,
+/// The strip's outputs, of its plane in shared memory from row first_y on.
+template <int kStride, bool kIsClamp, int kTaps, class Element>
+__device__ __forceinline__ void compute_strip(const DepthwiseArguments<Element, float>& a,
                                               const PlanesGrid& grid, const PlaneStrip& strip,
-                                              int n, int k, const Element* filter,
+                                              int n, int k, const float (&weights)[kTaps][kTaps],
                                               const Element* plane, int first_y,
                                               Element (&outputs)[kStripSize][kStripSize]) {
   constexpr int kReach = (kStripSize - 1) * kStride + kTaps;
-  float weights[kTaps][kTaps];
-  if (!read_weights(filter, weights)) return false;
   const int y = strip.p * kStride - static_cast<int>(a.vertical.padding);
   const int x = strip.q * kStride - static_cast<int>(a.horizontal.padding);
   const Element* const below = plane + (y - first_y) * grid.w + x;
   const unsigned inside = columns_inside<kReach>(x, grid.w);
-  const float bias = a.outputs.filter(k).bias;
+  const float bias = kIsClamp ? a.outputs.bias(k) : 0;
   convolve_strip<kStride>(
       weights, strip.rows,
       [&](int i, float(&row)[kReach]) {
@@ -132,7 +119,6 @@ __device__ __forceinline__ bool compute_strip(const DepthwiseArguments<Element, 
             outputs[i][j] = finish_any(a, n, k, strip.p + i, strip.q + j, sums[j]);
         }
       });
-  return true;
 }
 
 /// Puts a strip's outputs into its plane of the output in shared memory.
@@ -151,41 +137,46 @@ __device__ __forceinline__ void put_strip(const PlaneStrip& strip,
 
 template <class Element, int kTaps, int kStride, bool kIsClamp>
 __global__ void __launch_bounds__(kPlanesMaxThreads)
-    depthwise_planes_fma_kernel(const __grid_constant__ DepthwiseArguments<Element, float> a,
-                                const __grid_constant__ PlanesGrid grid) {
+    depthwise_planes_kernel(const __grid_constant__ DepthwiseArguments<Element, float> a,
+                            const __grid_constant__ PlanesGrid grid) {
   unsigned char* const shared = dynamic_shared<unsigned char>();
   const PlanesPlace at =
       PlanesPlace::of<kTaps, kStride>(grid, static_cast<int>(a.vertical.padding));
   const int input_rows = at.end_y - at.first_y, output_rows = at.end_p - at.first_p;
-  const Element* source = a.input + (int64_t{at.first_plane} * grid.h + at.first_y) * grid.w;
-  Element* target = a.outputs.data() + (int64_t{at.first_plane} * grid.p + at.first_p) * grid.q;
-  Element* const filters = reinterpret_cast<Element*>(shared);
+  const int64_t first_plane = int64_t{at.n} * grid.c + at.first_k;
+  const Element* const source = a.input + (first_plane * grid.h + at.first_y) * grid.w;
+  Element* const target = a.outputs.data() + (first_plane * grid.p + at.first_p) * grid.q;
+  const Element* const filter = a.filter + at.first_k * kTaps * kTaps;
+  const Run<Element> filters(filter, at.planes * kTaps * kTaps, shared);
   const Run<Element> input(source, at.planes * input_rows * grid.w, shared + grid.filter_bytes);
   const Run<Element> output(target, at.planes * output_rows * grid.q, shared + grid.filter_bytes);
+  filters.load(filter, Team::of(1));
   input.load(source, Team::of(1));
   __pipeline_commit();
-  load_plane_filters<kTaps>(a.filter, grid, at, filters);
   __pipeline_wait_prior(0);
   __syncthreads();
 
   const PlaneStrip strip(grid, at);
-  const auto [n, k] = grid.channels.divide(at.first_plane + strip.plane);
+  const int k = at.first_k + strip.plane;
   // In registers until all of the input is read: the output takes its place.
   Element outputs[kStripSize][kStripSize];
-  const bool is_computed =
-      strip.rows <= 0 ||
-      compute_strip<kTaps, kStride, kIsClamp>(
-          a, grid, strip, n, k, filters + strip.plane * kTaps * kTaps,
-          input.shared() + strip.plane * input_rows * grid.w, at.first_y, outputs);
+  float weights[kTaps][kTaps];
+  // Zeros in the padding must not meet a weight that is infinite or NaN.
+  const bool is_finite =
+      strip.rows <= 0 || read_weights(filters.shared() + strip.plane * kTaps * kTaps, weights);
+  if (strip.rows > 0 && is_finite)
+    compute_strip<kStride, kIsClamp>(a, grid, strip, at.n, k, weights,
+                                     input.shared() + strip.plane * input_rows * grid.w, at.first_y,
+                                     outputs);
   __syncthreads();
   Element* const out =
       output.shared() + (strip.plane * output_rows + strip.p - at.first_p) * grid.q + strip.q;
-  if (is_computed) {
+  if (is_finite) {
     put_strip(strip, outputs, out, grid.q);
   } else {
     for (int i = 0; i < strip.rows; ++i)
       for (int j = 0; j < strip.columns; ++j)
-        out[i * grid.q + j] = compute_any(a, n, k, strip.p + i, strip.q + j);
+        out[i * grid.q + j] = compute_any(a, at.n, k, strip.p + i, strip.q + j);
   }
   __syncthreads();
   output.store(target, Team::of(1));
