@@ -1,0 +1,88 @@
+"""Sizes that 16, 31 and 32 bits do not hold, on a GPU, for every algorithm that takes them.
+
+Integer data, so that a part of the output is exactly what `direct` makes of that part of the input.
+"""
+
+from typing import Any
+
+import pytest
+
+import im2win
+from targets import NO_ALGORITHM
+
+pytestmark = pytest.mark.gpu
+ALGORITHMS = im2win.algorithms("cuda") or (NO_ALGORITHM,)
+MANY = 65_535 + 2  # more than a grid has in y and z
+IMAGE = (8, 64, 64)  # 2^15 elements, so that 2^16 images are 2^31
+
+
+@pytest.fixture
+def torch() -> Any:
+    torch = pytest.importorskip("torch")
+    if not torch.cuda.is_available():
+        pytest.skip("this PyTorch has no CUDA")
+    return torch
+
+
+def integers(torch: Any, dtype: str, *shape: int) -> Any:
+    values = torch.randint(-2, 3, shape, device="cuda", dtype=torch.int8)
+    return values.to(getattr(torch, dtype))
+
+
+def convolve(algorithm: str, x: Any, weight: Any, **options: Any) -> Any:
+    try:
+        return im2win.conv2d(x, weight, algorithm=algorithm, **options)
+    except im2win.Im2winError as refusal:
+        if refusal.status != "IM2WIN_UNSUPPORTED":
+            raise
+        pytest.skip(str(refusal))
+
+
+def filters(torch: Any, algorithm: str, dtype: str, channels: int) -> tuple[Any, int]:
+    """3x3, and the groups: all channels' own for `depthwise`."""
+    groups = channels if algorithm == "depthwise" else 1
+    return integers(torch, dtype, channels, channels // groups, 3, 3), groups
+
+
+@pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_more_than_two_to_the_31_elements(
+    torch: Any, algorithm: str, dtype: str, layout: str
+) -> None:
+    """In input and output; the images around the 2^31st element, the first and the last."""
+    images = 2**31 // (IMAGE[0] * IMAGE[1] * IMAGE[2]) + 3
+    if torch.cuda.mem_get_info()[0] < 120 * 2**30:
+        pytest.skip("needs 120 GiB")
+    weight, groups = filters(torch, algorithm, dtype, IMAGE[0])
+    x = torch.empty(images, *IMAGE, device="cuda", dtype=weight.dtype)
+    if layout == "NHWC":
+        x = x.to(memory_format=torch.channels_last)
+    for part in x.split(2**13):
+        part.copy_(integers(torch, dtype, *part.shape))
+    options: dict[str, Any] = {"padding": 1, "groups": groups}
+    limit = 40 * 2**30  # beyond which batches are done in parts
+    y = convolve(algorithm, x, weight, workspace_limit=limit, **options)
+    assert y.numel() > 2**31
+    for first in (0, images - 6):
+        part = slice(first, first + 6)
+        assert torch.equal(y[part], im2win.conv2d(x[part], weight, algorithm="direct", **options))
+
+
+@pytest.mark.parametrize("axis", range(5), ids=["n", "c", "k", "h", "w"])
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_any_size_may_pass_65535(torch: Any, algorithm: str, dtype: str, axis: int) -> None:
+    sizes = [2, 3, 3, 5, 6]
+    sizes[axis] = MANY
+    n, c, k, h, w = sizes
+    is_depthwise = algorithm == "depthwise"
+    if is_depthwise:
+        k = c = max(c, k)
+    x = integers(torch, dtype, n, c, h, w)
+    weight = integers(torch, dtype, k, 1 if is_depthwise else c, 3, 3)
+    options: dict[str, Any] = {"padding": 1, "groups": c if is_depthwise else 1}
+    y = convolve(algorithm, x, weight, **options)
+    exact = im2win.conv2d(x.double(), weight.double(), algorithm="direct", **options)
+    # Sums of so many integers are exact in float32; in float16 the results alone are rounded.
+    assert torch.equal(y, exact.to(y.dtype))
