@@ -52,6 +52,32 @@ class Depthwise final : public Convolution {
   OutputOrder order_;
 };
 
+/// What the code for the current device was compiled for, which may be older than the device.
+template <class Kernel>
+int ptx_version(Kernel kernel) {
+  cudaFuncAttributes attributes{};
+  check(cudaFuncGetAttributes(&attributes, kernel), "cudaFuncGetAttributes");
+  return attributes.ptxVersion;
+}
+
+/// Launches a kernel that may start while the one ahead of it in the stream ends, as it waits for
+/// that itself.
+template <class Arguments, class Grid>
+void launch_early(void (*kernel)(Arguments, Grid), const Arguments& a, const Grid& grid,
+                  int threads, size_t shared_bytes, void* stream) {
+  cudaLaunchAttribute early{};
+  early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  early.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config{};
+  config.gridDim = fold(grid.blocks);
+  config.blockDim = dim3(static_cast<unsigned>(threads));
+  config.dynamicSmemBytes = shared_bytes;
+  config.stream = static_cast<cudaStream_t>(stream);
+  config.attrs = &early;
+  config.numAttrs = 1;
+  check(cudaLaunchKernelEx(&config, kernel, a, grid), "depthwise_kernel");
+}
+
 /// By a kernel for dense tensors.
 template <class Element, class Grid>
 class TiledDepthwise final : public Convolution {
@@ -66,6 +92,7 @@ class TiledDepthwise final : public Convolution {
         threads_(threads),
         shared_bytes_(static_cast<size_t>(shared_bytes)),
         alignment_(static_cast<uintptr_t>(alignment)),
+        is_early_(Grid::kStartsEarly && ptx_version(kernel) >= 90),
         any_(problem) {}
 
   void run(const Buffers& buffers, void* stream) const override {
@@ -75,8 +102,11 @@ class TiledDepthwise final : public Convolution {
     if (addresses % alignment_ != 0) return any_.run(buffers, stream);
     DepthwiseArguments<Element, float> a = arguments_;
     a.bind(buffers);
-    launch_shared("depthwise_tile_kernel", kernel_, grid_.blocks, threads_, shared_bytes_, stream,
-                  a, grid_);
+    if (is_early_)
+      launch_early(kernel_, a, grid_, threads_, shared_bytes_, stream);
+    else
+      launch_shared("depthwise_kernel", kernel_, grid_.blocks, threads_, shared_bytes_, stream, a,
+                    grid_);
   }
 
  private:
@@ -86,6 +116,7 @@ class TiledDepthwise final : public Convolution {
   int threads_;
   size_t shared_bytes_;
   uintptr_t alignment_;  // of input, filter and output; any_ takes what has less
+  bool is_early_;
   Depthwise<Element, float> any_;
 };
 
@@ -152,18 +183,17 @@ std::unique_ptr<Convolution> configure_planes(const Problem& problem) {
   const auto kernel = choose_kernel(problem, [](auto taps, auto stride, auto is_clamp) {
     return depthwise_planes_kernel<Element, taps, stride, is_clamp>;
   });
-  return make_tiled<Element>(problem, kernel, PlanesGrid(problem, *tile),
-                             static_cast<int>(round_up(tile->threads(), 32)), tile->shared_bytes,
-                             1);
+  const int threads = static_cast<int>(round_up(tile->threads(), 32));
+  return make_tiled<Element>(problem, kernel, PlanesGrid(problem, *tile), threads,
+                             tile->shared_bytes, 1);
 }
 
 /// By tensor cores, in code for a device that has them.
 template <class Element>
 std::unique_ptr<Convolution> configure_mma_planes(const Problem& problem, const Target& target) {
-  cudaFuncAttributes attributes{};
-  check(cudaFuncGetAttributes(&attributes, depthwise_planes_mma_kernel<Element, 3, true>),
-        "cudaFuncGetAttributes");
-  if (attributes.ptxVersion < 80 || !is_for_tensor_cores(problem)) return nullptr;
+  if (ptx_version(depthwise_planes_mma_kernel<Element, 3, true>) < 80 ||
+      !is_for_tensor_cores(problem))
+    return nullptr;
   const auto tile = choose_mma_planes_tile(problem);
   if (!tile) return nullptr;
   const auto kernel = choose_kernel(problem, [](auto taps, auto, auto is_clamp) {

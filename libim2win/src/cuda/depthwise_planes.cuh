@@ -15,6 +15,7 @@ namespace im2win::cuda {
 
 /// The tile and the image. Plain data.
 struct PlanesGrid {
+  static constexpr bool kStartsEarly = true;  // before the kernel ahead of it ends: follow()
   Divisor row_tiles, channel_tiles, strips, bands;
   int tile_planes, tile_rows, thread_rows;
   int c, h, w, p, q;
@@ -139,6 +140,7 @@ template <class Element, int kTaps, int kStride, bool kIsClamp>
 __global__ void __launch_bounds__(kPlanesMaxThreads)
     depthwise_planes_kernel(const __grid_constant__ DepthwiseArguments<Element, float> a,
                             const __grid_constant__ PlanesGrid grid) {
+  follow();
   unsigned char* const shared = dynamic_shared<unsigned char>();
   const PlanesPlace at =
       PlanesPlace::of<kTaps, kStride>(grid, static_cast<int>(a.vertical.padding));

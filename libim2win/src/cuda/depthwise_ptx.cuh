@@ -1,5 +1,5 @@
 // The PTX that the depthwise kernels need and CUDA C++ lacks: clamping that keeps NaN, shared memory
-// by its address, and tensor cores' products of 16-bit elements, summed in float (PTX ISA: max,
+// by its address, early launches, and tensor cores' products of 16-bit elements, summed in float (PTX ISA: max,
 // cp.async, mma.sync, ldmatrix).
 //
 // A fragment of an 8 x 8 matrix is one register a lane: lane i holds elements 2 (i % 4) and the
@@ -14,6 +14,15 @@
 #include <cstdint>
 
 namespace im2win::cuda {
+
+/// For kernels that are launched while the one before them goes on: waits for its end, and lets the
+/// next one start. First of all, then, as it may read what that one wrote.
+__device__ __forceinline__ void follow() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;");
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
 
 /// NaN stays NaN.
 __device__ __forceinline__ float clamp(float x, float low, float high) {

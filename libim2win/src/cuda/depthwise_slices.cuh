@@ -123,6 +123,108 @@ __device__ __forceinline__ bool read_weights(const Element* filters,
   return zero == 0;
 }
 
+/// A lane's strip: its first channel, and the columns that it has, also of those that it stores.
+struct LaneStrip {
+  int k, q;
+  int columns, stored;
+
+  __device__ __forceinline__ LaneStrip(const SlicesGrid& grid, const SliceStrip& strip,
+                                       int channels, bool is_finite)
+      : k((strip.slice * kSliceLanes + int(threadIdx.x) % kSliceLanes) * channels),
+        q(strip.q),
+        columns(k < grid.c && q < grid.q ? min(grid.q - q, kStripSize) : 0),
+        stored(is_finite ? columns : 0) {}
+};
+
+/// Finishes and stores rows of outputs. What it is made of stays in registers.
+template <class Element, bool kIsClamp>
+struct RowWriter {
+  static constexpr int kChannels = Lane<Element>::kChannels;
+  const DepthwiseArguments<Element, float>& a;
+  const LaneStrip& strip;
+  LaneClamp<Element> clamp;
+  float biases[kChannels] = {};
+  int column_stride, row_stride;
+
+  __device__ __forceinline__ RowWriter(const DepthwiseArguments<Element, float>& arguments,
+                                       const SlicesGrid& grid, const LaneStrip& lane)
+      : a(arguments),
+        strip(lane),
+        clamp(a.clamp),
+        column_stride(grid.c),
+        row_stride(grid.q * grid.c) {
+    asm volatile("" : "+r"(column_stride), "+r"(row_stride));
+#pragma unroll
+    for (int c = 0; c < kChannels; ++c)
+      if (kIsClamp && strip.columns > 0) biases[c] = a.outputs.bias(strip.k + c);
+  }
+
+  __device__ __forceinline__ Element* address(const SlicesGrid& grid, int n, int p) const {
+    return a.outputs.data() + int64_t{n} * grid.p * row_stride + p * row_stride +
+           (strip.q * column_stride + strip.k);
+  }
+
+  __device__ __forceinline__ void write(Element* to, int n, int p,
+                                        float (&sums)[kStripSize][kChannels]) const {
+#pragma unroll
+    for (int j = 0; j < kStripSize; ++j, to += column_stride) {
+      if constexpr (kIsClamp) {
+#pragma unroll
+        for (int c = 0; c < kChannels; ++c) sums[j][c] += biases[c];
+        const auto word = clamp(sums[j]);
+        if (j < strip.stored) *reinterpret_cast<typename Lane<Element>::Word*>(to) = word;
+      } else if (j < strip.stored) {
+#pragma unroll
+        for (int c = 0; c < kChannels; ++c)
+          to[c] = finish_any(a, n, strip.k + c, p, strip.q + j, sums[j][c]);
+      }
+    }
+  }
+
+  /// Of the lane's part of the band, in the plainest way.
+  __device__ __forceinline__ void write_exact(const SlicesPlace& at) const {
+    for (int n = at.first_n; n < at.end_n; ++n)
+      for (int p = at.first_p; p < at.first_p + at.rows; ++p)
+        for (int q = strip.q; q < strip.q + strip.columns; ++q)
+          for (int k = strip.k; k < strip.k + kChannels; ++k)
+            *a.outputs.address(a.outputs.filter(k), a.outputs.pixel(n, p, q)) =
+                compute_any(a, n, k, p, q);
+  }
+};
+
+/// The band of one image.
+template <class Element, int kTaps, int kStride, bool kIsClamp>
+__device__ __forceinline__ void go_down(
+    const SlicesGrid& grid, const SlicesPlace& at, SliceRows<Element, kTaps, kStride>& rows,
+    uint32_t line, const float (&weights)[kTaps][kTaps][Lane<Element>::kChannels],
+    const RowWriter<Element, kIsClamp>& writer, int n) {
+  using Sums = StripSums<kTaps, kStride, Lane<Element>::kChannels>;
+  Sums sums;
+  Element* out = writer.address(grid, n, at.first_p);
+  for (int first = 0; first < at.input_rows; first += Sums::kPeriod) {
+#pragma unroll
+    for (int phase = 0; phase < Sums::kPeriod; ++phase) {
+      const int row = first + phase;
+      if (row >= at.input_rows) return;
+      if (unsigned(at.first_y + row) < unsigned(grid.h)) {
+        const uint32_t slot = rows.wait();
+        float x[Sums::kReach][Lane<Element>::kChannels];
+#pragma unroll
+        for (int j = 0; j < Sums::kReach; ++j)
+          Lane<Element>::read(load_shared(line + slot + j * kSlicesLineBytes), x[j]);
+        sums.add(phase, weights, x);
+        rows.next();
+      }
+      if (!Sums::is_last(phase)) continue;
+      float taken[kStripSize][Lane<Element>::kChannels];
+      sums.take(phase, taken);
+      if (row < kTaps - 1) continue;  // of outputs above the band
+      writer.write(out, n, at.first_p + (row - kTaps + 1) / kStride, taken);
+      out += writer.row_stride;
+    }
+  }
+}
+
 /// Blocks on a multiprocessor, for which registers suffice.
 template <class Element, int kTaps>
 inline constexpr int kSlicesBlocks = kTaps == 3 || sizeof(Element) == 4 ? 4 : 3;
@@ -132,15 +234,12 @@ __global__ void __launch_bounds__(32 * kSlicesWarps, (kSlicesBlocks<Element, kTa
     depthwise_slices_kernel(const __grid_constant__ DepthwiseArguments<Element, float> a,
                             const __grid_constant__ SlicesGrid grid) {
   constexpr int kChannels = Lane<Element>::kChannels;
-  using Sums = StripSums<kTaps, kStride, kChannels>;
   using Rows = SliceRows<Element, kTaps, kStride>;
+  follow();
   const int warp = static_cast<int>(blockIdx.x) * kSlicesWarps + int(threadIdx.x / 32);
   if (warp >= grid.warps) return;
   const SlicesPlace at(grid, warp, a.vertical, kStride, kTaps);
   const int lane = threadIdx.x % 32;
-  const SliceStrip strip(grid, at.first_unit + lane / kSliceLanes);
-  const int k = (strip.slice * kSliceLanes + lane % kSliceLanes) * kChannels;
-
   unsigned char* const ring = dynamic_shared<unsigned char>() + threadIdx.x / 32 * Rows::kBytes;
   uint32_t line = shared_address(ring) + lane * 4;
   asm volatile("" : "+r"(line));
@@ -150,68 +249,13 @@ __global__ void __launch_bounds__(32 * kSlicesWarps, (kSlicesBlocks<Element, kTa
   const bool is_finite = read_weights(rows.filters() + lane * kChannels * kTaps * kTaps, weights);
   rows.proceed();
 
-  const bool is_any = k < grid.c && strip.q < grid.q;
-  const int columns = is_any ? min(grid.q - strip.q, kStripSize) : 0;
-  const int stored = is_finite ? columns : 0;
-  float biases[kChannels] = {};
-  if (kIsClamp && is_any) {
-#pragma unroll
-    for (int c = 0; c < kChannels; ++c) biases[c] = a.outputs.bias(k + c);
-  }
-
-  const LaneClamp<Element> clamp(a.clamp);
-  int column_stride = grid.c, row_stride = grid.q * grid.c;
-  asm volatile("" : "+r"(column_stride), "+r"(row_stride));
-
-  for (int n = at.first_n; n < at.end_n; ++n) {
-    Sums sums;
-    Element* out = a.outputs.data() + int64_t{n} * grid.p * grid.q * grid.c +
-                   (at.first_p * grid.q + strip.q) * grid.c + k;
-    for (int first = 0; first < at.input_rows; first += Sums::kPeriod) {
-#pragma unroll
-      for (int phase = 0; phase < Sums::kPeriod; ++phase) {
-        const int row = first + phase;
-        if (row >= at.input_rows) break;
-        if (unsigned(at.first_y + row) < unsigned(grid.h)) {
-          const uint32_t slot = rows.wait();
-          float x[Sums::kReach][kChannels];
-#pragma unroll
-          for (int j = 0; j < Sums::kReach; ++j)
-            Lane<Element>::read(load_shared(line + slot + j * kSlicesLineBytes), x[j]);
-          sums.add(phase, weights, x);
-          rows.next();
-        }
-        if (!Sums::is_last(phase)) continue;
-        float taken[kStripSize][kChannels];
-        sums.take(phase, taken);
-        if (row < kTaps - 1) continue;  // of outputs above the band
-        Element* to = out;
-#pragma unroll
-        for (int j = 0; j < kStripSize; ++j, to += column_stride) {
-          if constexpr (kIsClamp) {
-#pragma unroll
-            for (int c = 0; c < kChannels; ++c) taken[j][c] += biases[c];
-            const auto word = clamp(taken[j]);
-            if (j < stored) *reinterpret_cast<typename Lane<Element>::Word*>(to) = word;
-          } else if (j < stored) {
-#pragma unroll
-            for (int c = 0; c < kChannels; ++c)
-              to[c] = finish_any(a, n, k + c, at.first_p + (row - kTaps + 1) / kStride, strip.q + j,
-                                 taken[j][c]);
-          }
-        }
-        out += row_stride;
-      }
-    }
-  }
-  if (is_finite) return;
-  // Zeros in the padding must not meet a weight that is infinite or NaN.
+  const LaneStrip strip(grid, SliceStrip(grid, at.first_unit + lane / kSliceLanes), kChannels,
+                        is_finite);
+  const RowWriter<Element, kIsClamp> writer(a, grid, strip);
   for (int n = at.first_n; n < at.end_n; ++n)
-    for (int p = at.first_p; p < at.first_p + at.rows; ++p)
-      for (int q = strip.q; q < strip.q + columns; ++q)
-        for (int c = k; c < k + kChannels; ++c)
-          *a.outputs.address(a.outputs.filter(c), a.outputs.pixel(n, p, q)) =
-              compute_any(a, n, c, p, q);
+    go_down<Element, kTaps, kStride, kIsClamp>(grid, at, rows, line, weights, writer, n);
+  // Zeros in the padding must not meet a weight that is infinite or NaN.
+  if (!is_finite) writer.write_exact(at);
 }
 
 }  // namespace im2win::cuda

@@ -15,6 +15,7 @@ namespace im2win::cuda {
 
 /// The tile and the image. Plain data.
 struct SlicesGrid {
+  static constexpr bool kStartsEarly = true;  // before the kernel ahead of it ends: follow()
   Divisor pairs, bands, slices;
   int units;  // slices of strips
   int band_rows, turns;

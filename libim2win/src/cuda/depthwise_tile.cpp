@@ -138,7 +138,8 @@ bool is_for_tensor_cores(const Problem& problem) {
 }
 
 std::optional<PlanesTile> choose_planes_tile(const Problem& problem) {
-  constexpr int kThreads = 32;
+  // Of 5x5 windows the code is so long that two warps had better read it together.
+  const int threads = problem.r == 5 && problem.stride_h == 1 ? 64 : 32;
   const int64_t strips = ceil_div(problem.q, kStripSize);
   if (!is_narrow(problem) || strips > kPlanesMaxThreads) return std::nullopt;
   const auto fits = [&](const PlanesTile& tile) {
@@ -146,13 +147,13 @@ std::optional<PlanesTile> choose_planes_tile(const Problem& problem) {
   };
   PlanesTile tile{1, static_cast<int>(strips), 1, even_share(problem.p, kStripSize), 0, 0};
   const int64_t bands = ceil_div(problem.p, tile.thread_rows);
-  tile.bands = even_share(bands, std::max<int64_t>(1, kThreads / strips));
+  tile.bands = even_share(bands, std::max<int64_t>(1, threads / strips));
   while (tile.bands > 1 && !fits(tile)) tile.bands = even_share(bands, tile.bands - 1);
   while (tile.thread_rows > 1 && !fits(tile)) --tile.thread_rows;
   // Few products take less time than their input: rather idle lanes than few blocks beside.
   const int64_t room = problem.r == 3 ? 14 << 10 : kDepthwiseSharedBytes;
   if (tile.rows() >= problem.p) {
-    tile.planes = std::max(1, kThreads / tile.threads());
+    tile.planes = std::max(1, threads / tile.threads());
     while (tile.planes > 1 && with_bytes(problem, tile).shared_bytes > room) --tile.planes;
   }
   if (!fits(tile)) return std::nullopt;
