@@ -55,6 +55,37 @@ void check_choices() {
   expect(chosen(layer(1, 64, 14, 128, 3, 1)).pixels == 64, "a small one spreads over the chip");
 }
 
+/// A layer of ResNet-50, batch 128: dense float32.
+bool is_for_fmas_of(int64_t c, int64_t size, int64_t k, int64_t kernel, int64_t stride) {
+  Problem problem = layer(128, c, size, k, kernel, stride);
+  problem.dtype = IM2WIN_FLOAT32;
+  const int64_t planes[4] = {c * size * size, size * size, size, 1};
+  for (int i = 0; i < 4; ++i) problem.input.stride[i] = planes[i];
+  problem.input.size[0] = 128;
+  problem.input.size[1] = c;
+  problem.input.size[2] = problem.input.size[3] = size;
+  const bool chosen = is_for_fmas(problem);
+  std::printf("%4lld x %2lld^2, %4lld %lldx%lld, stride %lld: %s\n", static_cast<long long>(c),
+              static_cast<long long>(size), static_cast<long long>(k),
+              static_cast<long long>(kernel), static_cast<long long>(kernel),
+              static_cast<long long>(stride), chosen ? "im2win" : "im2win_fused");
+  problem.math = IM2WIN_MATH_TF32;
+  expect(!is_for_fmas(problem), "FMAs are not for TF32");
+  return chosen;
+}
+
+/// As measured on an H200.
+void check_fmas() {
+  expect(is_for_fmas_of(256, 56, 64, 1, 1), "few filters for many channels");
+  expect(is_for_fmas_of(256, 56, 512, 1, 2), "a stride over long rows");
+  expect(is_for_fmas_of(512, 28, 1024, 1, 2), "a stride over rows of 112 bytes");
+  expect(!is_for_fmas_of(1024, 14, 2048, 1, 2), "a stride over short rows");
+  expect(!is_for_fmas_of(64, 56, 64, 1, 1), "few channels");
+  expect(!is_for_fmas_of(256, 56, 128, 1, 1), "many filters");
+  expect(!is_for_fmas_of(512, 28, 128, 1, 1), "many filters for many channels");
+  expect(!is_for_fmas_of(128, 56, 128, 3, 2), "3x3 windows");
+}
+
 void check_costs() {
   const Problem small = layer(1, 64, 56, 64, 3, 1);
   const Problem large = layer(256, 64, 56, 64, 3, 1);
@@ -79,6 +110,7 @@ int main() {
   print("conv12", layer(128, 512, 7, 512, 3, 1));
   check_tiles();
   check_choices();
+  check_fmas();
   check_costs();
   std::printf("%d failures\n", failures);
   return failures != 0;

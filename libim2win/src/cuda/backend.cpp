@@ -43,6 +43,10 @@ bool is_large(const Problem& problem) {
   return double(problem.output.elements()) * double(problem.window_elements()) > kSmallProducts;
 }
 
+bool is_for_fused(const Problem& problem) {
+  return is_large(problem) && !cuda::is_for_fmas(problem);
+}
+
 /// Many filters of a single channel share their windows, of which depthwise makes nothing.
 bool has_channels_apart(const Problem& problem) { return problem.c > 1 || problem.k == 1; }
 
@@ -52,10 +56,10 @@ bool never(const Problem&) { return false; }
 constexpr Algorithm kAlgorithms[] = {
     {"depthwise", cuda::refuse_depthwise, cuda::configure_depthwise, has_channels_apart},
     {"im2win_fused", cuda::refuse_fused<Instructions::kWgmma>,
-     cuda::configure_fused<Instructions::kWgmma>, is_large,
+     cuda::configure_fused<Instructions::kWgmma>, is_for_fused,
      cuda::fused_refuses_device<Instructions::kWgmma>},
     {"im2win_fused_mma", cuda::refuse_fused<Instructions::kMma>,
-     cuda::configure_fused<Instructions::kMma>, is_large,
+     cuda::configure_fused<Instructions::kMma>, is_for_fused,
      cuda::fused_refuses_device<Instructions::kMma>},
     {"im2win", cuda::refuse_im2win, configure_im2win<Im2winVariant::kFull>, is_large},
     {"im2win_no_prefetch", cuda::refuse_im2win, configure_im2win<Im2winVariant::kNoPrefetch>,
