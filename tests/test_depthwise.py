@@ -1,0 +1,128 @@
+"""The kernels of `depthwise` for common windows: dense tensors, 3x3 and 5x5, stride 1 and 2.
+
+Sizes are at the edges of strips, words, slices and bands. Integer data, so that results are exact.
+"""
+
+from collections.abc import Callable
+from itertools import cycle, product
+from typing import Any
+
+import numpy as np
+import pytest
+
+import capi
+from im2win import reference
+from im2win._library import lib
+from numerics import DTYPES, Array, assert_convolved, integers, normal
+from problems import Problem
+from targets import TARGETS, Target, param
+
+SIZES = [(1, 1), (3, 60), (7, 7), (9, 23), (14, 14), (28, 29), (33, 8), (57, 16)]
+CHANNELS = [8, 40, 6, 72, 24]  # some are no whole words of 16 bytes, some no whole slices
+PADDINGS = [None, ((0, 0), (0, 0)), ((4, 0), (1, 3)), ((1, 2), (0, 4))]  # None: half the window
+
+
+def problems() -> list[Problem]:
+    channels, paddings, images = cycle(CHANNELS), cycle(PADDINGS), cycle([1, 3, 2])
+    found = []
+    for (h, w), r, stride in product(SIZES, (3, 5), (1, 2)):
+        c, n = next(channels), next(images)
+        padding = next(paddings)
+        if padding is None or h + sum(padding[0]) < r or w + sum(padding[1]) < r:
+            padding = ((r // 2, r // 2), (r // 2, r // 2))
+        found.append(
+            Problem(n, c, h, w, c, r, r, stride=(stride, stride), padding=padding, groups=c)
+        )
+    return found
+
+
+LAYOUTS: dict[str, Callable[[Array], Array]] = {
+    "nchw": np.ascontiguousarray,
+    "nhwc": lambda a: np.ascontiguousarray(a.transpose(0, 2, 3, 1)).transpose(0, 3, 1, 2),
+}
+ELEMENTS = ("float32", "float16", "bfloat16")
+DEPTHWISE = [target for target in TARGETS if target.algorithm == "depthwise"]
+
+
+def cases(some: list[Problem]) -> list[Any]:
+    return [param(*each) for each in product(DEPTHWISE, some, ELEMENTS, LAYOUTS)]
+
+
+def run(target: Target, problem: Problem, x: Array, weight: Array, layout: str, **more: Any) -> Any:
+    out = LAYOUTS[layout](capi.poisoned(problem.output_shape, x.dtype))
+    return target.run(problem, LAYOUTS[layout](x), weight, **{"out": out, **more})
+
+
+def sums(problem: Problem, x: Array, weight: Array) -> Array:
+    """The definition, in float64, a tap at a time; zeros in the padding."""
+    padded = np.pad(x.astype(np.float64), ((0, 0), (0, 0), *problem.padding))
+    _, _, p, q = problem.output_shape
+    (down, right), total = problem.stride, np.zeros(problem.output_shape)
+    for r, s in np.ndindex(problem.r, problem.s):
+        seen = padded[:, :, r : r + down * (p - 1) + 1 : down, s : s + right * (q - 1) + 1 : right]
+        total += seen * weight[:, 0, r, s].astype(np.float64)[:, None, None]
+    return total
+
+
+@pytest.mark.parametrize(("target", "problem", "dtype", "layout"), cases(problems()))
+def test_integers_exactly(target: Target, problem: Problem, dtype: str, layout: str) -> None:
+    x, weight = integers(problem.input_shape, dtype), integers(problem.weight_shape, dtype)
+    y = run(target, problem, x, weight, layout)
+    np.testing.assert_array_equal(y, sums(problem, x, weight).astype(DTYPES[dtype]))
+
+
+@pytest.mark.parametrize(("target", "problem", "dtype", "layout"), cases(problems()[8:16]))
+def test_random_data(target: Target, problem: Problem, dtype: str, layout: str) -> None:
+    x, weight = normal(problem.input_shape, dtype), normal(problem.weight_shape, dtype)
+    assert_convolved(run(target, problem, x, weight, layout), x, weight, problem, "depthwise")
+
+
+MANY = [Problem(700, 512, 5, 7, 512, r, r, padding=((1, 1), (1, 1)), groups=512) for r in (3, 5)]
+
+
+@pytest.mark.parametrize(("target", "problem", "dtype", "layout"), cases(MANY))
+def test_many_images(target: Target, problem: Problem, dtype: str, layout: str) -> None:
+    """So many that a thread does several, one after the other."""
+    x, weight = integers(problem.input_shape, dtype), integers(problem.weight_shape, dtype)
+    y = run(target, problem, x, weight, layout)
+    np.testing.assert_array_equal(y, sums(problem, x, weight).astype(DTYPES[dtype]))
+
+
+FEW = [
+    Problem(2, 16, 9, 12, 16, r, r, stride=(s, s), padding=((2, 1), (1, 2)), groups=16)
+    for r, s in product((3, 5), (1, 2))
+]
+
+
+@pytest.mark.parametrize(("target", "problem", "dtype", "layout"), cases(FEW))
+def test_epilogues(target: Target, problem: Problem, dtype: str, layout: str) -> None:
+    """Exact ones, of the two kinds of kernels: any, and those that add a bias and clamp."""
+    x, weight = integers(problem.input_shape, dtype), integers(problem.weight_shape, dtype)
+    bias = integers((problem.k,), dtype, "bias")
+    residual = LAYOUTS[layout](integers(problem.output_shape, dtype, "residual"))
+    before = sums(problem, x, weight) + bias.astype(np.float64)[:, None, None]
+    y = run(target, problem, x, weight, layout, bias=bias, activation=lib.IM2WIN_RELU6)
+    np.testing.assert_array_equal(y, np.clip(before, 0, 6).astype(y.dtype))
+
+    before += residual.astype(np.float64)
+    fields = {"activation": lib.IM2WIN_LEAKY_RELU, "activation_params": (0.25, 0.0)}
+    more: dict[str, Any] = {"bias": bias, "residual": residual, "out": residual, **fields}
+    y = run(target, problem, x, weight, layout, **more)
+    np.testing.assert_array_equal(y, np.where(before < 0, before / 4, before).astype(y.dtype))
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+@pytest.mark.parametrize(("target", "problem", "dtype", "layout"), cases(FEW))
+def test_weights_and_inputs_that_are_not_finite(
+    target: Target, problem: Problem, dtype: str, layout: str, value: float
+) -> None:
+    """They show where a window of their channel sees them, and nowhere else."""
+    x, weight = integers(problem.input_shape, dtype), integers(problem.weight_shape, dtype)
+    weight[3, 0, 0, 0] = weight[10, 0, 1, 2] = value
+    x[1, 5, 0, 0] = x[0, 6, 4, 7] = value
+    with np.errstate(invalid="ignore"):
+        exact = reference.conv2d(
+            x, weight, None, problem.stride, problem.padding, problem.dilation, problem.groups
+        )
+    y = run(target, problem, x, weight, layout)
+    np.testing.assert_array_equal(y.astype(np.float64), exact)
