@@ -12,6 +12,7 @@
 
 #include "checked.hpp"
 #include "cuda/algorithms.hpp"
+#include "cuda/depthwise_launch.cuh"
 #include "cuda/depthwise_planes.cuh"
 #include "cuda/depthwise_planes_mma.cuh"
 #include "cuda/depthwise_slices.cuh"
@@ -51,32 +52,6 @@ class Depthwise final : public Convolution {
   DepthwiseArguments<Element, Compute> arguments_;
   OutputOrder order_;
 };
-
-/// What the code for the current device was compiled for, which may be older than the device.
-template <class Kernel>
-int ptx_version(Kernel kernel) {
-  cudaFuncAttributes attributes{};
-  check(cudaFuncGetAttributes(&attributes, kernel), "cudaFuncGetAttributes");
-  return attributes.ptxVersion;
-}
-
-/// Launches a kernel that may start while the one ahead of it in the stream ends, as it waits for
-/// that itself.
-template <class Arguments, class Grid>
-void launch_early(void (*kernel)(Arguments, Grid), const Arguments& a, const Grid& grid,
-                  int threads, size_t shared_bytes, void* stream) {
-  cudaLaunchAttribute early{};
-  early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  early.val.programmaticStreamSerializationAllowed = 1;
-  cudaLaunchConfig_t config{};
-  config.gridDim = fold(grid.blocks);
-  config.blockDim = dim3(static_cast<unsigned>(threads));
-  config.dynamicSmemBytes = shared_bytes;
-  config.stream = static_cast<cudaStream_t>(stream);
-  config.attrs = &early;
-  config.numAttrs = 1;
-  check(cudaLaunchKernelEx(&config, kernel, a, grid), "depthwise_kernel");
-}
 
 /// By a kernel for dense tensors.
 template <class Element, class Grid>
@@ -120,16 +95,6 @@ class TiledDepthwise final : public Convolution {
   Depthwise<Element, float> any_;
 };
 
-/// How many blocks the device holds at a time.
-template <class Kernel>
-int64_t resident_blocks(const Target& target, Kernel kernel, int threads, int64_t shared_bytes) {
-  int blocks = 0;
-  check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, threads,
-                                                      static_cast<size_t>(shared_bytes)),
-        "cudaOccupancyMaxActiveBlocksPerMultiprocessor");
-  return std::max<int64_t>(1, int64_t{blocks} * multiprocessors(target.device));
-}
-
 bool is_nchw(const Problem& problem) { return problem.input.is_nchw() && problem.output.is_nchw(); }
 bool is_nhwc(const Problem& problem) {
   return problem.input.is_nhwc() && problem.output.is_nhwc() && problem.c > 1;
@@ -169,7 +134,8 @@ std::unique_ptr<Convolution> configure_slices(const Problem& problem, const Targ
   const auto kernel = choose_kernel(problem, [](auto taps, auto stride, auto is_clamp) {
     return depthwise_slices_kernel<Element, taps, stride, is_clamp>;
   });
-  const int64_t warps = kSlicesWarps * resident_blocks(target, kernel, kThreads, kSharedBytes);
+  const int64_t warps =
+      kSlicesWarps * resident_blocks(target.device, kernel, kThreads, kSharedBytes);
   const auto tile = choose_slices_tile(problem, warps);
   if (!tile) return nullptr;
   return make_tiled<Element>(problem, kernel, SlicesGrid(problem, *tile), kThreads, kSharedBytes,
@@ -200,7 +166,7 @@ std::unique_ptr<Convolution> configure_mma_planes(const Problem& problem, const 
     return depthwise_planes_mma_kernel<Element, taps, is_clamp>;
   });
   const int threads = 32 * tile->warps();
-  const int64_t resident = resident_blocks(target, kernel, threads, tile->shared_bytes);
+  const int64_t resident = resident_blocks(target.device, kernel, threads, tile->shared_bytes);
   return make_tiled<Element>(problem, kernel, MmaPlanesGrid(problem, *tile, resident), threads,
                              tile->shared_bytes, mma_planes_unit_bytes(problem));
 }

@@ -11,6 +11,8 @@
 #include "cuda/epilogue.cuh"
 #include "cuda/window.cuh"
 
+extern __shared__ __align__(16) char dynamic_shared_memory[];
+
 namespace im2win::cuda {
 
 /// An epilogue that only adds the bias and keeps the sum within bounds, as most do. Plain data.
@@ -67,8 +69,7 @@ struct DepthwiseArguments {
 /// The block's dynamic shared memory.
 template <class Element>
 __device__ __forceinline__ Element* dynamic_shared() {
-  extern __shared__ __align__(16) unsigned char depthwise_shared[];
-  return reinterpret_cast<Element*>(depthwise_shared);
+  return reinterpret_cast<Element*>(dynamic_shared_memory);
 }
 
 /// Over the taps inside the image alone, so that padding meets no weight, finite or not.

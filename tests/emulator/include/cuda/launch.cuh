@@ -17,4 +17,10 @@ void launch_shared(const char*, void (*kernel)(Parameters...), int64_t blocks, i
   emulator::launch(blocks, threads, [&] { kernel(arguments...); });
 }
 
+template <class... Parameters>
+void launch(const char* name, void (*kernel)(Parameters...), int64_t blocks, int threads,
+            void* stream, const std::type_identity_t<Parameters>&... arguments) {
+  launch_shared(name, kernel, blocks, threads, 0, stream, arguments...);
+}
+
 }  // namespace im2win::cuda

@@ -1,0 +1,76 @@
+// cuda/depthwise_ptx.cuh, emulated. Addresses in shared memory are offsets.
+#pragma once
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include "emulator.hpp"
+
+using std::isfinite;
+
+/// Of the thread's warp alone: it decides what the warp's lanes do, no more.
+inline bool __syncthreads_or(int value) {
+  __syncthreads();
+  return __any_sync(~0u, value != 0);
+}
+
+namespace im2win::cuda {
+
+inline void follow() {}
+
+inline float clamp(float x, float low, float high) { return x < low ? low : x > high ? high : x; }
+
+template <class Pair>
+Pair add_times_zero(Pair x, Pair sum) {
+  return {float(x.x) * 0 + float(sum.x), float(x.y) * 0 + float(sum.y)};
+}
+
+inline uint32_t shared_address(const void* p) {
+  return static_cast<uint32_t>(static_cast<const char*>(p) - dynamic_shared_memory);
+}
+
+inline uint32_t load_shared(uint32_t address) {
+  uint32_t word;
+  std::memcpy(&word, dynamic_shared_memory + address, sizeof word);
+  return word;
+}
+
+inline void copy_async(uint32_t to, const void* from) {
+  emulator::require_readable(from, 16);
+  std::memcpy(dynamic_shared_memory + to, from, 16);
+}
+
+inline void load_fragments(uint32_t address, uint32_t (&fragments)[4]) {
+  const unsigned lane = threadIdx.x % 32;
+  const uint64_t* const rows = emulator::exchange(address);
+  for (unsigned i = 0; i < 4; ++i)
+    fragments[i] = load_shared(static_cast<uint32_t>(rows[8 * i + lane / 4]) + 4 * (lane % 4));
+}
+
+/// What all lanes have of a matrix of 8 rows of pairs: element `column` of a row.
+template <class Element>
+class Matrix {
+ public:
+  explicit Matrix(uint32_t fragment) { std::copy_n(emulator::exchange(fragment), 32, fragments_); }
+  float at(unsigned row, unsigned column) const {
+    const auto bits = static_cast<uint16_t>(fragments_[4 * row + column / 2] >> column % 2 * 16);
+    return float(bits_as<Element>(bits));
+  }
+
+ private:
+  uint64_t fragments_[32];
+};
+
+template <class Element>
+void multiply_16(float (&sums)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
+  const unsigned lane = threadIdx.x % 32;
+  const Matrix<Element> first[4] = {Matrix<Element>(a[0]), Matrix<Element>(a[1]),
+                                    Matrix<Element>(a[2]), Matrix<Element>(a[3])};
+  const Matrix<Element> second[2] = {Matrix<Element>(b0), Matrix<Element>(b1)};
+  for (unsigned i = 0; i < 4; ++i)
+    for (unsigned k = 0; k < 16; ++k)
+      sums[i] += first[k / 8 * 2 + i / 2].at(lane / 4, k % 8) *
+                 second[k / 8].at(2 * (lane % 4) + i % 2, k % 8);
+}
+
+}  // namespace im2win::cuda
