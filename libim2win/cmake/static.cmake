@@ -3,7 +3,7 @@
 
 set(objects $<TARGET_OBJECTS:im2win>)
 if(IM2WIN_HAS_CUDA)
-  list(APPEND objects $<TARGET_OBJECTS:im2win_hopper>)
+  list(APPEND objects $<TARGET_OBJECTS:im2win_mma> $<TARGET_OBJECTS:im2win_wgmma>)
 endif()
 add_library(im2win_static STATIC ${objects})
 add_library(im2win::im2win_static ALIAS im2win_static)
