@@ -12,6 +12,10 @@
 namespace im2win::cuda {
 namespace {
 
+/// Of all versions of CUDA 13.
+constexpr int kOldestDriver = 580;
+static_assert(CUDART_VERSION / 1000 == 13);
+
 /// A CUDA version as the runtime numbers it, 13000, in the form 13.0.
 std::string version_text(int version) { return text(version / 1000, '.', version % 1000 / 10); }
 
@@ -24,7 +28,8 @@ std::string version_text(int version) { return text(version / 1000, '.', version
          "there is no NVIDIA driver on this machine (libcuda.so.1 was not found)");
   if (status == cudaErrorInsufficientDriver)
     fail(IM2WIN_NO_DEVICE, "the NVIDIA driver is too old: it supports CUDA ", version_text(driver),
-         ", and this libim2win was built with CUDA ", version_text(CUDART_VERSION));
+         ", and this libim2win was built with CUDA ", version_text(CUDART_VERSION),
+         ", which needs driver ", kOldestDriver, " or newer");
   if (status == cudaErrorNoDevice)
     fail(IM2WIN_NO_DEVICE,
          "the NVIDIA driver sees no CUDA device: check nvidia-smi and CUDA_VISIBLE_DEVICES");
