@@ -1,5 +1,7 @@
 """Shared by all tests: GPU tests skip, and say why, where there is no CUDA device."""
 
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import hypothesis
@@ -40,3 +42,13 @@ def torch() -> Any:
 @pytest.fixture
 def cupy() -> Any:
     return pytest.importorskip("cupy")
+
+
+@pytest.fixture(autouse=True, scope="session")
+def no_tuning(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """What this machine's user has measured is not what is tested."""
+    folder = tmp_path_factory.mktemp("tuning") / "cache"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("IM2WIN_CACHE_DIR", str(folder))
+        patch.delenv("IM2WIN_LOG", raising=False)
+        yield folder

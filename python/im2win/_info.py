@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from im2win._execution import algorithm_names
 from im2win._library import PATH, ffi, last_error, lib, text, version
+from im2win._native import algorithm_names
 from im2win._tensors.spec import CPU, device_name, parse_device
 
 _DESCRIPTION_BYTES = 256

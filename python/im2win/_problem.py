@@ -4,6 +4,7 @@ from typing import Any
 
 from im2win._arguments import MATHS, Options, Window, activation, choice, integer, real, window
 from im2win._library import check, ffi, lib
+from im2win._native import new_desc
 from im2win._shapes import (
     Output,
     Tensors,
@@ -45,8 +46,7 @@ def describe(tensors: Tensors, options: Options) -> tuple[Any, Output]:
 def input_descriptor(spec: TensorSpec, layout: Any, dims: int = 2) -> Any:
     """A new descriptor with all that the input says."""
     check_dims(spec, layout, dims)
-    desc = ffi.new("im2win_conv2d_desc *")
-    check(lib.im2win_conv2d_desc_init(desc, ffi.sizeof("im2win_conv2d_desc")))
+    desc = new_desc()
     desc.dtype = DTYPE_CODES[spec.dtype]
     desc.n, desc.c, desc.h, desc.w = _set_image(desc, "input", spec.shape, spec.strides, layout)
     return desc

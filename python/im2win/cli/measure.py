@@ -1,23 +1,20 @@
 """One layer by one algorithm: first checked, then timed."""
 
-import math
 import statistics
-import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from im2win import reference
-from im2win._library import Im2winError, check, ffi, lib
+from im2win._library import Im2winError
 from im2win._tensors.device_array import DeviceArray
 from im2win._tensors.spec import CPU, parse_device
+from im2win.cli.timing import samples, seconds_per_call
 from im2win.layers import Layer
 from im2win.plan import Conv2dPlan
 
 _SECONDS_PER_MEASUREMENT = 0.5
-_SECONDS_PER_SAMPLE = 0.01  # calls too short for the clock are timed in a row
 
 Array = np.ndarray[Any, Any]
 
@@ -73,15 +70,20 @@ class Case:
         except Im2winError as refusal:
             return Refusal(layer.name, algorithm, str(refusal))
         out = self._on_device(np.full(plan.output_shape, np.nan, np.float32))
-        first_seconds = self._time(lambda: plan(*self._tensors, out=out), 1)
+
+        def call() -> object:
+            return plan(*self._tensors, out=out)
+
+        device = parse_device(self.device)
+        first_seconds = seconds_per_call(call, device)
         error = self._error(out)
-        samples = self._samples(lambda: plan(*self._tensors, out=out), first_seconds, repeats)
-        seconds = statistics.median(samples)
+        found = samples(call, device, first_seconds, repeats, _SECONDS_PER_MEASUREMENT)
+        seconds = statistics.median(found)
         return Measurement(
             layer.name,
             algorithm,
             seconds,
-            len(samples),
+            len(found),
             layer.flops(self.batch) / seconds / 1e9,
             plan.workspace_bytes,
             error,
@@ -97,33 +99,6 @@ class Case:
         host = out.numpy() if isinstance(out, DeviceArray) else out
         errors = reference.relative_error(host[self._images], self._expected, self._scale)
         return float(errors.max())
-
-    def _samples(
-        self, call: Callable[[], object], first_seconds: float, repeats: int
-    ) -> list[float]:
-        """Seconds of a call, as often as the time allows; the first one counts if it took all."""
-        if first_seconds > _SECONDS_PER_MEASUREMENT:
-            return [first_seconds]
-        count = math.ceil(_SECONDS_PER_SAMPLE / self._time(call, 1))
-        samples: list[float] = []
-        end = time.perf_counter() + _SECONDS_PER_MEASUREMENT
-        while not samples or (len(samples) < repeats and time.perf_counter() < end):
-            samples.append(self._time(call, count))
-        return samples
-
-    def _time(self, call: Callable[[], object], count: int) -> float:
-        """Seconds of one of `count` calls in a row, from an idle device to an idle device."""
-        self._wait()
-        start = time.perf_counter()
-        for _ in range(count):
-            call()
-        self._wait()
-        return (time.perf_counter() - start) / count
-
-    def _wait(self) -> None:
-        ordinal = parse_device(self.device)
-        if ordinal != CPU:
-            check(lib.im2win_cuda_synchronize(ordinal, ffi.NULL))
 
 
 def checked_images(batch: int) -> list[int]:
