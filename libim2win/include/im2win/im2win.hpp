@@ -14,6 +14,8 @@
 #include <im2win/im2win.h>
 
 #include <array>
+#include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <memory>
 #include <new>
