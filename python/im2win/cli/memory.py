@@ -33,10 +33,12 @@ class Memory:
             self._owner = DeviceArray((size,), "uint8", device)
             self.address = self._owner.address
 
-    def write(self, content: Array) -> None:
-        """Repeats the content until the memory is full."""
-        content = np.resize(content.view(np.uint8), self._size)
-        self._copy(self.address, content.ctypes.data, self._size)
+    def write(self, content: Array, size: int) -> None:
+        """Repeats the content in the first `size` bytes."""
+        content = content.view(np.uint8)
+        for begin in range(0, min(size, self._size), content.size):
+            length = min(content.size, self._size - begin)
+            self._copy(self.address + begin, content.ctypes.data, length)
 
     def read(self, size: int) -> Array:
         """The first `size` bytes."""
@@ -64,11 +66,12 @@ class TensorMemory:
         self._memory = Memory(elements * ITEMSIZES[dtype], device)
         self.address = self._memory.address + before * ITEMSIZES[dtype]
         numbers = np.random.default_rng(0).uniform(-1, 1, min(elements, _DIFFERENT))
-        self._memory.write(_to(dtype, numbers))
+        self._memory.write(_to(dtype, numbers), elements * ITEMSIZES[dtype])
 
-    def poison(self) -> None:
-        """Makes every number, and all between them, a NaN."""
-        self._memory.write(np.full(1, 0xFF, np.uint8))
+    def poison_head(self, elements: int) -> None:
+        """Makes the first numbers, and all between them, NaN."""
+        size = elements * ITEMSIZES[self._dtype]
+        self._memory.write(np.full(size, 0xFF, np.uint8), size)
 
     def head(self, elements: int) -> Array:
         """The first numbers of the memory."""

@@ -58,7 +58,7 @@ class Trial:
             return None
         device = self._options.device
         call = self._call(plan)
-        self._output.poison()
+        self._output.poison_head(_COMPARED)
         first_seconds = seconds_per_call(call, device)
         if not self._is_right(self._output.head(_COMPARED)):
             return None
