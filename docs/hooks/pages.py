@@ -18,6 +18,7 @@ _PARTS: dict[str, Callable[[], str]] = {
     "depthwise": results.depthwise,
     "cpu_layers": results.cpu_layers,
     "host_time": results.host_time,
+    "wheel": results.wheel,
     **evaluation.PARTS,
 }
 

@@ -62,6 +62,24 @@ def host_time() -> str:
     return f"{_machine(runs)}.\n\n{table(['call', 'µs of host time'], rows)}"
 
 
+def wheel() -> str:
+    """What release/check_wheel.py has measured."""
+    report = _load("wheel.json")
+    rows = [
+        [f"{kind} for {int(number) / 10:.1f}", f"{size / 1e6:.2f}"]
+        for (kind, number), size in (
+            (name.split(), size) for name, size in report["device_code_bytes"].items()
+        )
+    ]
+    code = sum(report["device_code_bytes"].values())
+    rows.append(
+        ["code for CPUs, and the runtimes", f"{(report['library_bytes'] - code) / 1e6:.2f}"]
+    )
+    rows.append(["**the library**", f"{report['library_bytes'] / 1e6:.2f}"])
+    rows.append(["**the wheel**, which is compressed again", f"{report['wheel_bytes'] / 1e6:.2f}"])
+    return _table(["part", "MB"], rows)
+
+
 def _gpu_runs() -> list[dict[str, Any]]:
     loaded = [_load(path) for path in sorted((BENCH / "results/h200").glob("*.json"))]
     runs = [run for run in loaded if "rows" in run]

@@ -59,7 +59,7 @@ def tune(
         for layer in NETWORKS[network]:
             _add(layer, batch, devices, dtypes, layouts)
     console.print(f"tuning cache: {escape(str(_tuning.folder()))}", soft_wrap=True)
-    work = list(_work(devices, again))
+    work = sorted(_work(devices, again), key=lambda each: each.title)
     if not work:
         console.print(
             "nothing to measure: give --layers, or run a program with IM2WIN_LOG=problems"
