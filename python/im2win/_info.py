@@ -2,11 +2,9 @@
 
 from dataclasses import dataclass
 
-from im2win._library import PATH, ffi, last_error, lib, text, version
-from im2win._native import algorithm_names
+from im2win._library import PATH, Im2winError, ffi, last_error, lib, version
+from im2win._native import algorithm_names, describe_device
 from im2win._tensors.spec import CPU, device_name, parse_device
-
-_DESCRIPTION_BYTES = 256
 
 
 @dataclass(frozen=True)
@@ -47,6 +45,7 @@ def info() -> Info:
 
 
 def _describe(device: int) -> str:
-    line = ffi.new("char[]", _DESCRIPTION_BYTES)
-    status = lib.im2win_device_describe(device, line, _DESCRIPTION_BYTES)
-    return text(line) if status == lib.IM2WIN_SUCCESS else last_error()
+    try:
+        return describe_device(device)
+    except Im2winError as error:
+        return str(error)

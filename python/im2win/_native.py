@@ -5,6 +5,8 @@ from typing import Any
 
 from im2win._library import check, convolve, ffi, last_error, lib, text
 
+_DESCRIPTION_BYTES = 256
+
 
 class NativePlan:
     """`options` are im2win_plan_options. Immutable, and safe to share between threads.
@@ -69,6 +71,13 @@ def algorithm_names(device: int) -> tuple[str, ...]:
         if name[0] == ffi.NULL:
             return tuple(names)
         names.append(text(name[0]))
+
+
+def describe_device(device: int) -> str:
+    """The device in one line. Errors: Im2winError where it cannot be used."""
+    line = ffi.new("char[]", _DESCRIPTION_BYTES)
+    check(lib.im2win_device_describe(device, line, _DESCRIPTION_BYTES))
+    return text(line)
 
 
 def new_desc() -> Any:

@@ -18,12 +18,12 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from im2win._library import ffi, lib, text, version
+from im2win._library import Im2winError, ffi, version
+from im2win._native import describe_device
 from im2win._tensors.spec import CPU
 
 Fields: TypeAlias = dict[str, Any]
 
-_DESCRIPTION_BYTES = 256
 _DRIVER_VERSION_BYTES = 80  # NVML_SYSTEM_DRIVER_VERSION_BUFFER_SIZE
 # Of a descriptor and its options: what every plan of this package has alike, or the key otherwise.
 _LAYOUTS = ("input_layout", "filter_layout", "output_layout", "residual_layout")
@@ -110,9 +110,10 @@ def set_fields(struct: Any, fields: Fields) -> None:
 @lru_cache
 def device_description(device: int) -> str:
     """As im2win_device_describe tells it; "" where the device cannot be used."""
-    line = ffi.new("char[]", _DESCRIPTION_BYTES)
-    status = lib.im2win_device_describe(device, line, _DESCRIPTION_BYTES)
-    return text(line) if status == lib.IM2WIN_SUCCESS else ""
+    try:
+        return describe_device(device)
+    except Im2winError:
+        return ""
 
 
 @lru_cache

@@ -112,22 +112,24 @@ def _measure(work: Sequence[Work]) -> list[Tuned]:
     with Progress(*columns, TimeElapsedColumn(), console=console, transient=True) as progress:
         task = progress.add_task("", total=len(work))
         for each in work:
+            progress.update(task, description=escape(each.title))
             try:
-                trial = Trial(*describe_entry(each.entry, each.device))
-                seconds = {}
-                for name in trial.algorithms:
-                    progress.update(task, description=escape(f"{each.title}: {name}"))
-                    time = trial.seconds(name)
-                    if time is not None:
-                        seconds[name] = time
-                fastest = choose(trial.default, seconds)
-                trial.store(fastest, seconds)
-                tuned.append(Tuned(each.title, trial.default, fastest, seconds))
+                tuned.append(_measure_one(each))
             except (Im2winError, MemoryError, ValueError) as error:
                 message = f"{each.title}: {error}"
                 console.print(f"[yellow]not measured[/yellow]: {escape(message)}", soft_wrap=True)
             progress.advance(task)
     return tuned
+
+
+def _measure_one(work: Work) -> Tuned:
+    """Measures and stores. Its tensors are gone before the next one's are made."""
+    trial = Trial(*describe_entry(work.entry, work.device))
+    times = {name: trial.seconds(name) for name in trial.algorithms}
+    seconds = {name: time for name, time in times.items() if time is not None}
+    fastest = choose(trial.default, seconds)
+    trial.store(fastest, seconds)
+    return Tuned(work.title, trial.default, fastest, seconds)
 
 
 def _table(tuned: Sequence[Tuned]) -> Table:
