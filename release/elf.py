@@ -5,6 +5,7 @@ import struct
 from collections import Counter
 from pathlib import Path
 
+from elftools.elf.dynamic import DynamicSection
 from elftools.elf.elffile import ELFFile
 
 # Fat binaries, as nvcc embeds them in .nv_fatbin: a header (magic, version, its own size, size),
@@ -20,8 +21,9 @@ _KINDS = {1: "PTX", 2: "cubin"}
 def needed(library: Path) -> list[str]:
     """The libraries that it links."""
     with library.open("rb") as file:
-        tags = ELFFile(file).get_section_by_name(".dynamic").iter_tags("DT_NEEDED")
-        return [tag.needed for tag in tags]
+        dynamic = ELFFile(file).get_section_by_name(".dynamic")
+        assert isinstance(dynamic, DynamicSection)
+        return [vars(tag)["needed"] for tag in dynamic.iter_tags("DT_NEEDED")]
 
 
 def gcc_version(library: Path) -> str:

@@ -41,6 +41,11 @@ def test_versions_agree() -> None:
     assert im2win.__version__ == im2win.info().version == f"{major}.{minor}.{patch}"
 
 
+def test_the_installed_package_has_that_version() -> None:
+    installed = Path(im2win.__file__).parent.parent.glob("im2win-*.dist-info")
+    assert [path.name for path in installed] in ([], [f"im2win-{im2win.__version__}.dist-info"])
+
+
 def test_names_of_statuses() -> None:
     text = HEADER.read_text()
     named = re.findall(r"(IM2WIN_\w+) = (\d+),?\s+(?:/\*|\n)", text.split("} im2win_status;")[0])
