@@ -35,7 +35,7 @@ def folder() -> Path:
     chosen = os.environ.get("IM2WIN_CACHE_DIR")
     if chosen:
         return Path(chosen)
-    import platformdirs
+    import platformdirs  # none but who names no folder needs it
 
     return platformdirs.user_cache_path("im2win") / "tuning"
 
