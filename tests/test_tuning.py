@@ -36,6 +36,12 @@ def plan(**options: Any) -> im2win.Conv2dPlan:
     return im2win.Conv2dPlan(*SHAPES, **options)
 
 
+def taking() -> list[str]:
+    """The algorithms that take the problem, which is not recorded by this."""
+    reasons = plan(algorithm="direct").algorithms()
+    return [name for name, reason in reasons.items() if reason is None]
+
+
 def key_of(monkeypatch: pytest.MonkeyPatch, **options: Any) -> dict[str, Any]:
     """The key of a plan's problem, by way of recording it."""
     with monkeypatch.context() as patch:
@@ -244,7 +250,7 @@ def test_tune_measures_what_was_recorded(monkeypatch: pytest.MonkeyPatch) -> Non
     assert len(entries) == 3  # a plan with a residual is made after one without
     for entry in entries:
         times = entry["milliseconds"]
-        assert set(times) == {"im2win", "direct"}
+        assert {"im2win", "direct"} <= set(times)
         assert min(times.values()) > 0
         assert entry["algorithm"] in times
         fastest = min(times, key=lambda name: times[name])
@@ -291,7 +297,7 @@ def test_a_wrong_algorithm_is_not_chosen(monkeypatch: pytest.MonkeyPatch) -> Non
     key_of(monkeypatch)
     tune()
     (entry,) = _tuning.entries()
-    assert heads == 2
+    assert heads == len(taking())
     assert set(entry["milliseconds"]) == {"im2win"}
 
 
