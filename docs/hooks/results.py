@@ -77,7 +77,7 @@ def wheel() -> str:
     )
     rows.append(["**the library**", f"{report['library_bytes'] / 1e6:.2f}"])
     rows.append(["**the wheel**, which is compressed again", f"{report['wheel_bytes'] / 1e6:.2f}"])
-    return _table(["part", "MB"], rows)
+    return table(["part", "MB"], rows)
 
 
 def _gpu_runs() -> list[dict[str, Any]]:
