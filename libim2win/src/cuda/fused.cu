@@ -1,159 +1,17 @@
 // im2win_fused: windows formed on chip from the input as it is.
 
 #include <algorithm>
-#include <iterator>
 
 #include "checked.hpp"
 #include "cuda/algorithms.hpp"
 #include "cuda/device.hpp"
 #include "cuda/error.hpp"
+#include "cuda/fused/boxed_tensors.hpp"
 #include "cuda/fused/kernels.hpp"
-#include "cuda/fused/raw_lines.hpp"
-#include "cuda/output_order.cuh"
 #include "status.hpp"
 
 namespace im2win::cuda {
 namespace fused {
-
-namespace {
-
-int64_t filter_tiles(const Problem& problem, const KernelShape& shape) {
-  return ceil_div(problem.k_per_group(), shape.filters);
-}
-
-/// Whether products may meet elements outside a window, padding, or what operands do not carry: a
-/// zero times what is not finite is not zero.
-bool forms_sums_again(const Problem& problem, const Tile& tile, Operands operands) {
-  if (operands == Operands::kSplit || tile.unit_columns > 1 || problem.is_padded()) return true;
-  const int64_t units = int64_t{tile.units} * problem.s;
-  return (tile.group_rows * units) % 2 != 0 || ((tile.group_rows - 1) * units) % 2 != 0;
-}
-
-PackedFilter packed_filter(const Problem& problem, const Tile& tile, const KernelShape& shape,
-                           Operands operands) {
-  const int64_t step_bytes = int64_t{2} * traits(operands).parts * shape.filters * kUnitBytes;
-  const int64_t tiles = problem.groups * filter_tiles(problem, shape);
-  PackedFilter packed{};
-  packed.tile_bytes = tile.total_steps() * step_bytes;
-  packed.scales = round_up(tiles * packed.tile_bytes, kBufferAlignment);
-  const int64_t scales =
-      operands == Operands::kSplit ? tiles * tile.slabs() * shape.filters : int64_t{0};
-  packed.exact =
-      round_up(packed.scales + scales * static_cast<int64_t>(sizeof(float)), kBufferAlignment);
-  packed.bytes = packed.exact;
-  if (forms_sums_again(problem, tile, operands))
-    packed.bytes += problem.filter.elements() * element_bytes(problem.dtype);
-  return packed;
-}
-
-/// Whether 16-byte words of the input are whole units of neighbouring channels.
-bool has_channel_vectors(const Problem& problem, const Tile& tile) {
-  const int64_t each = kUnitBytes / element_bytes(problem.dtype);
-  const Tensor& input = problem.input;
-  const auto aligned = [&](int dimension) {
-    return input.size[dimension] <= 1 || input.stride[dimension] % each == 0;
-  };
-  return tile.unit_columns == 1 && (input.stride[1] == 1 || problem.c_per_group() == 1) &&
-         problem.c_per_group() % tile.unit_channels == 0 && aligned(0) && aligned(2) && aligned(3);
-}
-
-bool has_filter_words(const Problem& problem) {
-  const int64_t each = kUnitBytes / element_bytes(problem.dtype);
-  const auto aligned = [&](int dimension) {
-    return problem.output.size[dimension] <= 1 || problem.output.stride[dimension] % each == 0;
-  };
-  return problem.output.stride[1] == 1 && problem.k_per_group() % each == 0 && aligned(0) &&
-         aligned(2) && aligned(3);
-}
-
-}  // namespace
-
-template <class Element>
-Arguments<Element>::Arguments(const Problem& problem, const TileChoice& choice,
-                              const KernelShape& shape, Operands operands)
-    : outputs(problem),
-      tile(choice.tile),
-      shared(shared_layout(choice.tile, shape, operands)),
-      packed(packed_filter(problem, choice.tile, shape, operands)),
-      filter_tiles(fused::filter_tiles(problem, shape)),
-      column_tiles(fused::column_tiles(problem, tile)),
-      row_tiles(fused::row_tiles(problem, tile)),
-      image_tiles(std::max<int64_t>(ceil_div(problem.n, tile.images), 1)),
-      pitch(tile.pitch),
-      plane_positions(tile.plane_positions),
-      tile_images(tile.images),
-      column_pitch(tile.column_pitch),
-      positions(tile.positions),
-      n(problem.n),
-      channels(problem.c_per_group()),
-      filters_per_group(problem.k_per_group()),
-      h(static_cast<int32_t>(problem.h)),
-      w(static_cast<int32_t>(problem.w)),
-      p(static_cast<int32_t>(problem.p)),
-      q(static_cast<int32_t>(problem.q)),
-      stride_h(static_cast<int32_t>(problem.stride_h)),
-      stride_w(static_cast<int32_t>(problem.stride_w)),
-      dilation_h(static_cast<int32_t>(problem.dilation_h)),
-      dilation_w(static_cast<int32_t>(problem.dilation_w)),
-      padding_top(static_cast<int32_t>(problem.padding_top)),
-      padding_left(static_cast<int32_t>(problem.padding_left)),
-      stride_n(problem.n > 1 ? problem.input.stride[0] : 0),
-      stride_c(problem.c > 1 ? problem.input.stride[1] : 0),
-      row_stride(static_cast<int32_t>(problem.h > 1 ? problem.input.stride[2] : 0)),
-      column_stride(static_cast<int32_t>(problem.w > 1 ? problem.input.stride[3] : 0)),
-      r(static_cast<int32_t>(problem.r)),
-      s(static_cast<int32_t>(problem.s)),
-      column_groups(tile.column_groups),
-      phase_rows(problem.stride_h),
-      phase_columns(problem.stride_w),
-      phase_rows_above(static_cast<int32_t>(ceil_div(problem.padding_top, problem.stride_h))),
-      phase_columns_left(static_cast<int32_t>(ceil_div(problem.padding_left, problem.stride_w))),
-      boxed(tile.boxed()),
-      stored(tile.stored != 0),
-      raw_rows(std::max(tile.raw.rows, 1)),
-      raw_lines(static_cast<int32_t>(tile.raw_lines())),
-      raw_column(static_cast<int32_t>(raw_column_elements(problem))),
-      raw_channel(tile.raw.channels > 1 ? tile.images * tile.raw.rows * tile.raw.pitch
-                                        : static_cast<int32_t>(stride_c)),
-      raw_shift(tile.raw.channels > 1 ? static_cast<int32_t>(stride_c & (kUnitBytes - 1)) : 0),
-      reach(reach_right(problem, tile)),
-      input_begin(byte_extent(problem.input, element_bytes(problem.dtype)).begin),
-      input_end(byte_extent(problem.input, element_bytes(problem.dtype)).end),
-      vectors(has_channel_vectors(problem, tile)) {
-  copies = vectors && operands != Operands::kSplit && !boxed;
-  rechecks = forms_sums_again(problem, tile, operands);
-  filters_fastest = OutputOrder(problem).filters_fastest();
-  words = has_filter_words(problem);
-  tiles = static_cast<int32_t>(problem.groups * filter_tiles.divisor * column_tiles.divisor *
-                               row_tiles.divisor * image_tiles.divisor);
-}
-
-PackArguments::PackArguments(const Problem& problem, const TileChoice& choice,
-                             const KernelShape& shape, Operands operands)
-    : tile(choice.tile),
-      order(choice.order),
-      packed(packed_filter(problem, choice.tile, shape, operands)),
-      filter_blocks(fused::filter_tiles(problem, shape) * shape.filters / kPackFilters),
-      slabs(tile.slabs()),
-      chunks(tile.chunks),
-      tile_blocks(shape.filters / kPackFilters),
-      column_groups(tile.column_groups),
-      slab_columns(tile.column_groups > 1 ? 1 : problem.s),
-      rows{Divisor(tile.group_rows), Divisor(std::max(tile.group_rows - 1, 1))},
-      blocks(problem.groups * filter_blocks.divisor * slabs.divisor),
-      filters_per_group(problem.k_per_group()),
-      channels(problem.c_per_group()),
-      r(static_cast<int32_t>(problem.r)),
-      s(static_cast<int32_t>(problem.s)),
-      tile_filters(shape.filters),
-      filter_tiles(static_cast<int32_t>(fused::filter_tiles(problem, shape))),
-      copies(forms_sums_again(problem, tile, operands)) {
-  const int64_t channels_of_slab =
-      std::min<int64_t>(channels, int64_t{tile.units} * tile.unit_channels);
-  pitch = static_cast<int32_t>(channels_of_slab * tile.group_rows * slab_columns.divisor) | 1;
-  std::copy(std::begin(problem.filter.stride), std::end(problem.filter.stride), stride);
-}
-
 namespace {
 
 template <class Element>
@@ -164,59 +22,6 @@ bool choose(const Problem& problem, const Kernels<Element>& kernels, const Chip&
   for (const CompiledKernel<Element>& kernel : kernels.kernels) shapes[count++] = kernel.shape;
   return choose_tile(problem, kernels.operands, shapes, count, chip, choice);
 }
-
-/// The tensors whose boxes a plan's launches copy.
-class BoxedTensors {
- public:
-  BoxedTensors(const Problem& problem, const Tile& tile, Operands operands)
-      : input_(problem.input),
-        output_(problem.output),
-        stride_h_(problem.stride_h),
-        stride_w_(problem.stride_w),
-        bytes_(moved_bytes(operands)),
-        input_type_(operands == Operands::kTf32 ? CU_TENSOR_MAP_DATA_TYPE_TFLOAT32
-                                                : type_of(operands)),
-        output_type_(type_of(operands)),
-        input_box_{unsigned_of(tile.row_units * tile.unit_channels), unsigned_of(tile.pitch),
-                   unsigned_of(tile.images), unsigned_of(tile.box_rows)},
-        output_box_{unsigned_of(kBoxRowBytes / bytes_), unsigned_of(tile.columns),
-                    unsigned_of(tile.images), unsigned_of(tile.rows)} {}
-
-  /// Each phase is every stride'th row and column, from one on.
-  void map_inputs(const void* data, CUtensorMap (&maps)[kMaxPhases]) const {
-    CUtensorMap* map = maps;
-    for (int64_t row = 0; row < stride_h_; ++row)
-      for (int64_t column = 0; column < stride_w_; ++column, ++map) {
-        Tensor phase = input_;
-        phase.size[2] = ceil_div(input_.size[2] - row, stride_h_);
-        phase.size[3] = ceil_div(input_.size[3] - column, stride_w_);
-        phase.stride[2] *= stride_h_;
-        phase.stride[3] *= stride_w_;
-        const int64_t first = row * input_.stride[2] + column * input_.stride[3];
-        *map = tensor_map(input_type_, bytes_, static_cast<const char*>(data) + first * bytes_,
-                          phase, input_box_);
-      }
-  }
-
-  CUtensorMap map_output(const void* data) const {
-    return tensor_map(output_type_, bytes_, data, output_, output_box_);
-  }
-
- private:
-  static CUtensorMapDataType type_of(Operands operands) {
-    switch (operands) {
-      case Operands::kHalf: return CU_TENSOR_MAP_DATA_TYPE_FLOAT16;
-      case Operands::kBFloat16: return CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
-      default: return CU_TENSOR_MAP_DATA_TYPE_FLOAT32;
-    }
-  }
-  static uint32_t unsigned_of(int64_t x) { return static_cast<uint32_t>(x); }
-
-  Tensor input_, output_;
-  int64_t stride_h_, stride_w_, bytes_;
-  CUtensorMapDataType input_type_, output_type_;
-  Box input_box_, output_box_;
-};
 
 template <class Element>
 class Fused final : public Convolution {

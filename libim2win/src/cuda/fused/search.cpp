@@ -23,21 +23,6 @@ int unit_channels(const Problem& problem, OperandTraits traits) {
                        : traits.unit_elements;
 }
 
-/// Each phase of the strides must have some row and column.
-bool has_input_boxes(const Problem& problem, Operands operands) {
-  return problem.stride_h * problem.stride_w <= kMaxPhases && problem.h >= problem.stride_h &&
-         problem.w >= problem.stride_w && has_boxes(problem.input, moved_bytes(operands));
-}
-
-/// What a box takes on its way out, it takes in shared memory: bias and a bound from below. It leaves in
-/// whole words of 16 bytes, past the last filter, too, if that does not end one.
-bool has_output_boxes(const Problem& problem, Operands operands) {
-  return !problem.has_residual && problem.alpha == 1 &&
-         problem.k * moved_bytes(operands) % kUnitBytes == 0 &&
-         (problem.activation == IM2WIN_IDENTITY || problem.activation == IM2WIN_RELU) &&
-         has_boxes(problem.output, moved_bytes(operands));
-}
-
 /// Tries all tiles, and keeps the cheapest.
 class Search {
  public:

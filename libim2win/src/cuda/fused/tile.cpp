@@ -3,18 +3,35 @@
 #include <algorithm>
 
 #include "checked.hpp"
+#include "cuda/fused/shared.hpp"
 #include "status.hpp"
 
 namespace im2win::cuda::fused {
+namespace {
 
+/// Rows of neighbouring channels, all words of 16 bytes.
 bool has_boxes(const Tensor& tensor, int64_t element_bytes) {
-  constexpr int64_t kMaxStride = int64_t{1} << 38;  // twice it is a stride of phases
+  constexpr int64_t kMaxStride = int64_t{1} << 38;  // of phases: at most kMaxPhases times that
   const auto steps = [&](int dimension) {
     const int64_t bytes = tensor.stride[dimension] * element_bytes;
     return tensor.size[dimension] <= 1 ||
            (bytes > 0 && bytes < kMaxStride && bytes % kUnitBytes == 0);
   };
   return (tensor.stride[1] == 1 || tensor.size[1] == 1) && steps(0) && steps(2) && steps(3);
+}
+
+}  // namespace
+
+bool has_input_boxes(const Problem& problem, Operands operands) {
+  return problem.stride_h * problem.stride_w <= kMaxPhases && problem.h >= problem.stride_h &&
+         problem.w >= problem.stride_w && has_boxes(problem.input, moved_bytes(operands));
+}
+
+bool has_output_boxes(const Problem& problem, Operands operands) {
+  return !problem.has_residual && problem.alpha == 1 &&
+         problem.k * moved_bytes(operands) % kUnitBytes == 0 &&
+         (problem.activation == IM2WIN_IDENTITY || problem.activation == IM2WIN_RELU) &&
+         has_boxes(problem.output, moved_bytes(operands));
 }
 
 int32_t reach_right(const Problem& problem, const Tile& tile) {

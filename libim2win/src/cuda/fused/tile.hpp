@@ -207,8 +207,14 @@ struct Chip {
 bool choose_tile(const Problem& problem, Operands operands, const KernelShape* shapes, int count,
                  const Chip& chip, TileChoice& choice);
 
-/// Whether boxes of the tensor can be copied: rows of neighbouring channels, all words of 16 bytes.
-bool has_boxes(const Tensor& tensor, int64_t element_bytes);
+/// Whether the input can come as boxes: its pixels are rows of neighbouring channels, all words of 16
+/// bytes, and each phase of the strides has some row and column.
+bool has_input_boxes(const Problem& problem, Operands operands);
+
+/// Whether outputs can leave as boxes. What a box takes on its way out, it takes in shared memory: bias
+/// and a bound from below. It leaves in whole words of 16 bytes, past the last filter, too, if that does
+/// not end one.
+bool has_output_boxes(const Problem& problem, Operands operands);
 
 /// Input columns that a position's plane and unit reach to the right of the first plane's element.
 int32_t reach_right(const Problem& problem, const Tile& tile);

@@ -1,0 +1,156 @@
+// What launches of im2win_fused are given: from a problem and a tile.
+
+#include <algorithm>
+#include <iterator>
+
+#include "checked.hpp"
+#include "cuda/fused/arguments.cuh"
+#include "cuda/fused/pack.cuh"
+#include "cuda/fused/raw_lines.hpp"
+#include "cuda/output_order.cuh"
+
+namespace im2win::cuda::fused {
+namespace {
+
+int64_t filter_tiles(const Problem& problem, const KernelShape& shape) {
+  return ceil_div(problem.k_per_group(), shape.filters);
+}
+
+/// Whether products may meet elements outside a window, padding, or what operands do not carry: a
+/// zero times what is not finite is not zero.
+bool forms_sums_again(const Problem& problem, const Tile& tile, Operands operands) {
+  if (operands == Operands::kSplit || tile.unit_columns > 1 || problem.is_padded()) return true;
+  const int64_t units = int64_t{tile.units} * problem.s;
+  return (tile.group_rows * units) % 2 != 0 || ((tile.group_rows - 1) * units) % 2 != 0;
+}
+
+PackedFilter packed_filter(const Problem& problem, const Tile& tile, const KernelShape& shape,
+                           Operands operands) {
+  const int64_t step_bytes = int64_t{2} * traits(operands).parts * shape.filters * kUnitBytes;
+  const int64_t tiles = problem.groups * filter_tiles(problem, shape);
+  PackedFilter packed{};
+  packed.tile_bytes = tile.total_steps() * step_bytes;
+  packed.scales = round_up(tiles * packed.tile_bytes, kBufferAlignment);
+  const int64_t scales =
+      operands == Operands::kSplit ? tiles * tile.slabs() * shape.filters : int64_t{0};
+  packed.exact =
+      round_up(packed.scales + scales * static_cast<int64_t>(sizeof(float)), kBufferAlignment);
+  packed.bytes = packed.exact;
+  if (forms_sums_again(problem, tile, operands))
+    packed.bytes += problem.filter.elements() * element_bytes(problem.dtype);
+  return packed;
+}
+
+/// Whether 16-byte words of the input are whole units of neighbouring channels.
+bool has_channel_vectors(const Problem& problem, const Tile& tile) {
+  const int64_t each = kUnitBytes / element_bytes(problem.dtype);
+  const Tensor& input = problem.input;
+  const auto aligned = [&](int dimension) {
+    return input.size[dimension] <= 1 || input.stride[dimension] % each == 0;
+  };
+  return tile.unit_columns == 1 && (input.stride[1] == 1 || problem.c_per_group() == 1) &&
+         problem.c_per_group() % tile.unit_channels == 0 && aligned(0) && aligned(2) && aligned(3);
+}
+
+bool has_filter_words(const Problem& problem) {
+  const int64_t each = kUnitBytes / element_bytes(problem.dtype);
+  const auto aligned = [&](int dimension) {
+    return problem.output.size[dimension] <= 1 || problem.output.stride[dimension] % each == 0;
+  };
+  return problem.output.stride[1] == 1 && problem.k_per_group() % each == 0 && aligned(0) &&
+         aligned(2) && aligned(3);
+}
+
+}  // namespace
+
+template <class Element>
+Arguments<Element>::Arguments(const Problem& problem, const TileChoice& choice,
+                              const KernelShape& shape, Operands operands)
+    : outputs(problem),
+      tile(choice.tile),
+      shared(shared_layout(choice.tile, shape, operands)),
+      packed(packed_filter(problem, choice.tile, shape, operands)),
+      filter_tiles(fused::filter_tiles(problem, shape)),
+      column_tiles(fused::column_tiles(problem, tile)),
+      row_tiles(fused::row_tiles(problem, tile)),
+      image_tiles(std::max<int64_t>(ceil_div(problem.n, tile.images), 1)),
+      pitch(tile.pitch),
+      plane_positions(tile.plane_positions),
+      tile_images(tile.images),
+      column_pitch(tile.column_pitch),
+      positions(tile.positions),
+      n(problem.n),
+      channels(problem.c_per_group()),
+      filters_per_group(problem.k_per_group()),
+      h(static_cast<int32_t>(problem.h)),
+      w(static_cast<int32_t>(problem.w)),
+      p(static_cast<int32_t>(problem.p)),
+      q(static_cast<int32_t>(problem.q)),
+      stride_h(static_cast<int32_t>(problem.stride_h)),
+      stride_w(static_cast<int32_t>(problem.stride_w)),
+      dilation_h(static_cast<int32_t>(problem.dilation_h)),
+      dilation_w(static_cast<int32_t>(problem.dilation_w)),
+      padding_top(static_cast<int32_t>(problem.padding_top)),
+      padding_left(static_cast<int32_t>(problem.padding_left)),
+      stride_n(problem.n > 1 ? problem.input.stride[0] : 0),
+      stride_c(problem.c > 1 ? problem.input.stride[1] : 0),
+      row_stride(static_cast<int32_t>(problem.h > 1 ? problem.input.stride[2] : 0)),
+      column_stride(static_cast<int32_t>(problem.w > 1 ? problem.input.stride[3] : 0)),
+      r(static_cast<int32_t>(problem.r)),
+      s(static_cast<int32_t>(problem.s)),
+      column_groups(tile.column_groups),
+      phase_rows(problem.stride_h),
+      phase_columns(problem.stride_w),
+      phase_rows_above(static_cast<int32_t>(ceil_div(problem.padding_top, problem.stride_h))),
+      phase_columns_left(static_cast<int32_t>(ceil_div(problem.padding_left, problem.stride_w))),
+      boxed(tile.boxed()),
+      stored(tile.stored != 0),
+      raw_rows(std::max(tile.raw.rows, 1)),
+      raw_lines(static_cast<int32_t>(tile.raw_lines())),
+      raw_column(static_cast<int32_t>(raw_column_elements(problem))),
+      raw_channel(tile.raw.channels > 1 ? tile.images * tile.raw.rows * tile.raw.pitch
+                                        : static_cast<int32_t>(stride_c)),
+      raw_shift(tile.raw.channels > 1 ? static_cast<int32_t>(stride_c & (kUnitBytes - 1)) : 0),
+      reach(reach_right(problem, tile)),
+      input_begin(byte_extent(problem.input, element_bytes(problem.dtype)).begin),
+      input_end(byte_extent(problem.input, element_bytes(problem.dtype)).end),
+      vectors(has_channel_vectors(problem, tile)) {
+  copies = vectors && operands != Operands::kSplit && !boxed;
+  rechecks = forms_sums_again(problem, tile, operands);
+  filters_fastest = OutputOrder(problem).filters_fastest();
+  words = has_filter_words(problem);
+  tiles = static_cast<int32_t>(problem.groups * filter_tiles.divisor * column_tiles.divisor *
+                               row_tiles.divisor * image_tiles.divisor);
+}
+
+PackArguments::PackArguments(const Problem& problem, const TileChoice& choice,
+                             const KernelShape& shape, Operands operands)
+    : tile(choice.tile),
+      order(choice.order),
+      packed(packed_filter(problem, choice.tile, shape, operands)),
+      filter_blocks(fused::filter_tiles(problem, shape) * shape.filters / kPackFilters),
+      slabs(tile.slabs()),
+      chunks(tile.chunks),
+      tile_blocks(shape.filters / kPackFilters),
+      column_groups(tile.column_groups),
+      slab_columns(tile.column_groups > 1 ? 1 : problem.s),
+      rows{Divisor(tile.group_rows), Divisor(std::max(tile.group_rows - 1, 1))},
+      blocks(problem.groups * filter_blocks.divisor * slabs.divisor),
+      filters_per_group(problem.k_per_group()),
+      channels(problem.c_per_group()),
+      r(static_cast<int32_t>(problem.r)),
+      s(static_cast<int32_t>(problem.s)),
+      tile_filters(shape.filters),
+      filter_tiles(static_cast<int32_t>(fused::filter_tiles(problem, shape))),
+      copies(forms_sums_again(problem, tile, operands)) {
+  const int64_t channels_of_slab =
+      std::min<int64_t>(channels, int64_t{tile.units} * tile.unit_channels);
+  pitch = static_cast<int32_t>(channels_of_slab * tile.group_rows * slab_columns.divisor) | 1;
+  std::copy(std::begin(problem.filter.stride), std::end(problem.filter.stride), stride);
+}
+
+template struct Arguments<__half>;
+template struct Arguments<__nv_bfloat16>;
+template struct Arguments<float>;
+
+}  // namespace im2win::cuda::fused
