@@ -208,6 +208,12 @@ def test_plans_neither_measure_nor_write(cache: Path, monkeypatch: pytest.Monkey
     assert {path: path.stat().st_mtime_ns for path in cache.iterdir()} == before
 
 
+def test_plans_need_no_package_for_the_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("IM2WIN_CACHE_DIR")
+    monkeypatch.setitem(sys.modules, "platformdirs", None)  # which makes its import fail
+    assert plan().algorithm == "im2win"
+
+
 @pytest.mark.usefixtures("recording")
 def test_problems_are_recorded_once(monkeypatch: pytest.MonkeyPatch) -> None:
     for _ in range(3):
