@@ -17,14 +17,6 @@ WORKSPACE = 8 * 2**30  # beyond which batches are done in parts
 IMAGE = (8, 64, 64)  # 2^15 elements, so that 2^16 images are 2^31
 
 
-@pytest.fixture
-def torch() -> Any:
-    torch = pytest.importorskip("torch")
-    if not torch.cuda.is_available():
-        pytest.skip("this PyTorch has no CUDA")
-    return torch
-
-
 def integers(torch: Any, dtype: str, *shape: int) -> Any:
     values = torch.randint(-2, 3, shape, device="cuda", dtype=torch.int8)
     return values.to(getattr(torch, dtype))
