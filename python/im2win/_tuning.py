@@ -55,13 +55,13 @@ def key(desc: Any, options: Any) -> Fields:
 def measured(desc: Any, options: Any) -> str | None:
     """The name of the algorithm that is stored for a problem. Reads a file, and does no more."""
     try:
-        is_there = os.path.isdir(folder())  # noqa: PTH112 - Path.is_dir may raise PermissionError
+        cache = folder()
     except ImportError:  # installed without what it depends on: a convolution needs none of that
         return None
-    if not is_there:
+    if not os.path.isdir(cache):  # noqa: PTH112 - Path.is_dir may raise PermissionError
         return None
     own = key(desc, options)
-    entry = _read(_path(own))
+    entry = _read(cache / file_name(own))
     # Compared as they are written: a NaN among the numbers would differ from itself.
     if entry is None or _as_text(entry["key"]) != _as_text(own):
         return None
