@@ -40,7 +40,7 @@ class CuDNNError(RuntimeError):
 
 
 @cache
-def library() -> Any:
+def load() -> Any:
     """The library that PyTorch has loaded, or else that of the nvidia-cudnn wheel.
 
     Errors: CuDNNError where there is none.
@@ -162,7 +162,7 @@ class _Descriptor:
     def __init__(self, kind: str, setter: str, *values: int) -> None:
         self.handle = ctypes.c_void_p()
         _call(f"cudnnCreate{kind}Descriptor", ctypes.byref(self.handle))
-        destroy = getattr(library(), f"cudnnDestroy{kind}Descriptor")
+        destroy = getattr(load(), f"cudnnDestroy{kind}Descriptor")
         weakref.finalize(self, destroy, ctypes.c_void_p(self.handle.value))
         _call(f"cudnnSet{setter}Descriptor", self.handle, *map(ctypes.c_int, values))
 
@@ -182,6 +182,6 @@ def _candidates() -> Iterator[str]:
 
 
 def _call(name: str, *arguments: Any) -> None:
-    status = getattr(library(), name)(*arguments)
+    status = getattr(load(), name)(*arguments)
     if status:
-        raise CuDNNError(f"{name}: {library().cudnnGetErrorString(status).decode()}")
+        raise CuDNNError(f"{name}: {load().cudnnGetErrorString(status).decode()}")

@@ -48,7 +48,7 @@ def missing(name: str) -> str | None:
     """Why a peer is not here; None if it is."""
     if name.startswith("cudnn_"):
         try:
-            cudnn.library()
+            cudnn.load()
         except cudnn.CuDNNError as reason:
             return str(reason)
     backend: Any = torch.backends.cudnn

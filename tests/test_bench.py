@@ -83,7 +83,7 @@ def test_a_peer_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     import peers
 
     monkeypatch.setattr(cudnn, "_candidates", lambda: iter(["libcudnn_of_nobody.so"]))
-    cudnn.library.cache_clear()
+    cudnn.load.cache_clear()
     assert peers.missing("cudnn_gemm") == "no libcudnn.so.9"
     assert peers.missing("im2col_cublas") is None
 
