@@ -1,4 +1,4 @@
-// What the depthwise kernels ask of the CUDA runtime: facts about their code, and early launches.
+// What the depthwise kernels ask of the CUDA runtime: how many blocks there can be, and early launches.
 #pragma once
 
 #include <algorithm>
@@ -9,14 +9,6 @@
 #include "cuda/launch.cuh"
 
 namespace im2win::cuda {
-
-/// What the code for the current device was compiled for, which may be older than the device.
-template <class Kernel>
-int ptx_version(Kernel kernel) {
-  cudaFuncAttributes attributes{};
-  check(cudaFuncGetAttributes(&attributes, kernel), "cudaFuncGetAttributes");
-  return attributes.ptxVersion;
-}
 
 /// Launches a kernel that may start while the one ahead of it in the stream ends, as it waits for
 /// that itself.

@@ -114,15 +114,6 @@ class ImplicitGemmF64 final : public Convolution {
   void (*kernel_)(const f64::Arguments);
 };
 
-/// Whether the code for the current device, which may be older than the device, has tensor cores for
-/// float64.
-bool has_f64_kernel() {
-  cudaFuncAttributes attributes{};
-  check(cudaFuncGetAttributes(&attributes, f64::implicit_gemm_f64_kernel<true>),
-        "cudaFuncGetAttributes");
-  return attributes.ptxVersion >= 80;
-}
-
 }  // namespace
 
 std::string refuse_implicit_gemm(const Problem& problem) {
@@ -141,7 +132,9 @@ std::string refuse_implicit_gemm(const Problem& problem) {
 std::unique_ptr<Convolution> configure_implicit_gemm(const Problem& problem, const Target& target) {
   if (problem.dtype == IM2WIN_FLOAT64) {
     const CurrentDevice current(target.device);
-    if (!has_f64_kernel()) return configure_direct(problem, target);
+    // Older code has no tensor cores for float64.
+    if (ptx_version(f64::implicit_gemm_f64_kernel<true>) < 80)
+      return configure_direct(problem, target);
     return std::make_unique<ImplicitGemmF64>(problem);
   }
   return std::make_unique<ImplicitGemm>(problem);

@@ -1,4 +1,4 @@
-// Kernel launches: any number of blocks, checked.
+// Kernels: what their code is for, and launches of any number of blocks, checked.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -10,6 +10,14 @@
 #include "cuda/error.hpp"
 
 namespace im2win::cuda {
+
+/// What the code for the current device was compiled for, such as 80, which may be older than the device.
+template <class Kernel>
+int ptx_version(Kernel kernel) {
+  cudaFuncAttributes attributes{};
+  check(cudaFuncGetAttributes(&attributes, kernel), "cudaFuncGetAttributes");
+  return attributes.ptxVersion;
+}
 
 /// Any number of blocks as a grid. Kernels number them by block_index() or thread_index(), and must
 /// return at once where that is past the count: such blocks fill up the last row of the fold.

@@ -1,15 +1,10 @@
-// cuda/depthwise_launch.cuh, emulated: code of compute capability 8.0, on devices so small that
-// warps do several images, and larger ones, where they do bands.
+// cuda/depthwise_launch.cuh, emulated: devices so small that warps do several images, and larger ones,
+// where they do bands.
 #pragma once
 
 #include "cuda/launch.cuh"
 
 namespace im2win::cuda {
-
-template <class Kernel>
-int ptx_version(Kernel) {
-  return 80;
-}
 
 template <class Kernel>
 int64_t resident_blocks(int32_t, Kernel, int, int64_t) {

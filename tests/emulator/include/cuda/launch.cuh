@@ -8,6 +8,11 @@
 
 namespace im2win::cuda {
 
+template <class Kernel>
+int ptx_version(Kernel) {
+  return 80;
+}
+
 inline int64_t block_index() { return blockIdx.x; }
 inline int64_t thread_index() { return block_index() * blockDim.x + threadIdx.x; }
 
