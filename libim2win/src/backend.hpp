@@ -59,8 +59,8 @@ struct Algorithm {
   /// Why it does not take the problem; empty if it does.
   std::string (*refusal)(const Problem& problem);
   std::unique_ptr<Convolution> (*configure)(const Problem& problem, const Target& target);
-  /// Whether to choose it before those after it where nobody names one; null means always. Asked of
-  /// problems that it takes.
+  /// Whether to choose it before those after it where nobody names one; null means always. Cheap, and
+  /// asked of any problem, before `refusal`.
   bool (*is_worthwhile)(const Problem& problem) = nullptr;
   /// Why it does not run on a device of the backend, which is there; null: it runs on all.
   std::string (*device_refusal)(int32_t device) = nullptr;

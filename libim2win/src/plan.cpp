@@ -112,8 +112,8 @@ bool Plan::fit(const Algorithm& algorithm, uint64_t workspace_limit_bytes) {
 
 void Plan::choose(uint64_t workspace_limit_bytes) {
   for (const Algorithm& algorithm : backend_->algorithms) {
-    if (!algorithm.refusal_on(problem_, target_.device).empty()) continue;
     if (algorithm.is_worthwhile != nullptr && !algorithm.is_worthwhile(problem_)) continue;
+    if (!algorithm.refusal_on(problem_, target_.device).empty()) continue;
     if (fit(algorithm, workspace_limit_bytes)) return;
   }
   fail(IM2WIN_INTERNAL_ERROR, "no algorithm takes this problem");

@@ -258,8 +258,8 @@ std::string refuse_im2win(const Problem& problem) {
 
 bool is_im2win_worthwhile(const Problem& problem) {
   const Problem& d = problem;
-  const int64_t panel = seen_columns(d, d.q) * d.r;
-  return panel <= kCheapPanelPixels || panel / kMostPadding <= d.h * d.w;
+  const int64_t cheap = std::max(kCheapPanelPixels, kMostPadding * d.h * d.w + kMostPadding - 1);
+  return !exceeds(cheap, {seen_columns(d, d.q), d.r});
 }
 
 std::unique_ptr<Convolution> configure_im2win(const Problem& problem, const Target& target) {

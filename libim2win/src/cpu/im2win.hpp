@@ -9,7 +9,7 @@
 namespace im2win::cpu {
 
 std::string refuse_im2win(const Problem& problem);
-/// Not where its panels would hold little but padding. Asked of what is not refused.
+/// Not where its panels would hold little but padding.
 bool is_im2win_worthwhile(const Problem& problem);
 std::unique_ptr<Convolution> configure_im2win(const Problem& problem, const Target& target);
 
