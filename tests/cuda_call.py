@@ -9,12 +9,13 @@ from problems import Problem, same
 from targets import CUDA
 
 DENSE = Problem(n=2, c=19, h=13, w=17, k=37, padding=same(1))
+UNPADDED = Problem(n=2, c=19, h=13, w=17, k=37)
 DEPTHWISE = Problem(n=2, c=16, h=13, w=17, k=16, padding=same(1), groups=16)
 
 
 def problem_of(algorithm: str) -> Problem:
     """One that it takes in float32, and in any dtype that it takes at all."""
-    return DEPTHWISE if algorithm == "depthwise" else DENSE
+    return {"depthwise": DEPTHWISE, "mec": UNPADDED}.get(algorithm, DENSE)
 
 
 class CudaCall:

@@ -18,7 +18,7 @@ using namespace im2win;
 using namespace im2win::cuda::fused;
 
 constexpr Chip kChip = {132, 227 * 1024, true};
-constexpr KernelShape kShapes[] = {{128, 80}, {128, 160}, {64, 80}, {64, 160}, {64, 240}};
+constexpr KernelShape kShapes[] = {{128, 80}, {128, 160}, {64, 80}, {64, 160}, {64, 240, 1}};
 constexpr int kShapeCount = static_cast<int>(std::size(kShapes));
 
 /// Dense NHWC or NCHW tensors.

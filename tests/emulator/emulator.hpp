@@ -94,6 +94,20 @@ inline bool __any_sync(unsigned, bool value) {
   return std::any_of(values, values + 32, [](uint64_t x) { return x != 0; });
 }
 
+inline bool __all_sync(unsigned mask, bool value) { return !__any_sync(mask, !value); }
+
+inline unsigned __reduce_max_sync(unsigned, unsigned value) {
+  const uint64_t* values = ::emulator::exchange(value);
+  return static_cast<unsigned>(*std::max_element(values, values + 32));
+}
+
+inline unsigned __reduce_min_sync(unsigned, unsigned value) {
+  const uint64_t* values = ::emulator::exchange(value);
+  return static_cast<unsigned>(*std::min_element(values, values + 32));
+}
+
+inline void __nanosleep(unsigned) {}
+
 template <class T>
 T __shfl_xor_sync(unsigned mask, T value, int lanes) {
   return __shfl_sync(mask, value, static_cast<int>(threadIdx.x % 32) ^ lanes);

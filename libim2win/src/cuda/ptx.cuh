@@ -182,6 +182,14 @@ __device__ __forceinline__ int32_t fresh(int32_t x) {
   return x;
 }
 
+/// All of them are computed before what follows, each in registers of its own.
+template <class Pointer>
+__device__ __forceinline__ void all_known(Pointer (&p)[8]) {
+  asm volatile(""
+               : "+l"(p[0]), "+l"(p[1]), "+l"(p[2]), "+l"(p[3]), "+l"(p[4]), "+l"(p[5]), "+l"(p[6]),
+                 "+l"(p[7]));
+}
+
 __device__ __forceinline__ uint32_t shared_address(const void* p) {
   return static_cast<uint32_t>(__cvta_generic_to_shared(p));
 }

@@ -23,23 +23,23 @@ constexpr int kMultiplyingWarps = kMultiplyingThreads / 32;
 /// Of a tile: how many times 64 filters.
 constexpr int output_sets(const KernelShape& shape) { return shape.filters / kBoxedFilters; }
 
-template <class Element_, Operands kOperands_, Instructions kInstructions_, int kFilters,
-          int kColumns>
+template <class Element_, Operands kOperands_, Instructions kInstructions_, KernelShape kShape_>
 struct Kernel {
   using Element = Element_;
   static constexpr Operands kOperands = kOperands_;
   static constexpr Instructions kInstructions = kInstructions_;
-  static constexpr KernelShape kShape = {kFilters, kColumns};
-  static constexpr int kSums = kColumns / 2;  // of a thread
+  static constexpr KernelShape kShape = kShape_;
+  static constexpr int kSums = kShape.columns / 2;  // of a thread
   static constexpr int kStagingThreads = kShape.staging_threads();
   static constexpr int kFirstMultiplier = kShape.first_multiplier();
   // Of a thread, once the warpgroups have dealt anew what the block has from launch, which is 168 or 128
   // of each thread: sums, and what the compiler was seen to need beside them.
-  static constexpr int kMultiplyingRegisters = std::clamp(
-      kOperands == Operands::kSplit ? (2 * kSums + 56) / 8 * 8 : (kSums + 80) / 8 * 8, 136, 200);
-  static constexpr int kStagingRegisters = kFirstMultiplier == 128
-                                               ? 3 * 168 - 2 * kMultiplyingRegisters
-                                               : 2 * 128 - kMultiplyingRegisters;
+  static constexpr bool kFewThreads = kShape.staging_warpgroups == 1;
+  static constexpr int kMultiplyingRegisters =
+      std::clamp(kOperands == Operands::kSplit ? (2 * kSums + 56) / 8 * 8 : (kSums + 80) / 8 * 8,
+                 136, kFewThreads ? 216 : 200);
+  static constexpr int kStagingRegisters =
+      kFewThreads ? 3 * 168 - 2 * kMultiplyingRegisters : 2 * 128 - kMultiplyingRegisters;
 };
 
 /// Whether operands are the input's elements, which may come as boxes.
@@ -57,7 +57,7 @@ struct SlabScale {
 struct Barriers {
   Ring<kMaxSlabStages> slabs;
   Ring<kMaxFilterStages> filters;
-  uint64_t raw_full[kMaxRawStages];
+  Ring<kMaxRawStages> raw;
   uint64_t outputs_full[2], outputs_empty[2];  // the boxes of 64 filters
   SlabScale scales[kMaxSlabStages];
   Magnitudes magnitudes[2][kMaxStagingThreads / 32];
@@ -81,6 +81,9 @@ struct Block {
   }
   __device__ __forceinline__ char* raw(int stage) const {
     return dynamic_shared_memory + layout.raw + stage * layout.raw_stage;
+  }
+  __device__ __forceinline__ LineExtent* extents(int stage, int lines) const {
+    return reinterpret_cast<LineExtent*>(dynamic_shared_memory + layout.extents) + stage * lines;
   }
   __device__ __forceinline__ Patch& patch(int multiplying_warp) const {
     return reinterpret_cast<Patch*>(dynamic_shared_memory + layout.patches)[multiplying_warp];

@@ -39,7 +39,7 @@ double CostModel::write_cycles(const Tile& tile, const KernelShape& shape) const
 }
 
 double CostModel::slab_cycles(const Tile& tile, const KernelShape& shape) const {
-  const double few_threads = shape.staging_threads() < kMaxStagingThreads ? 1.3 : 1;
+  const double few_threads = shape.staging_warpgroups < 2 ? 1.3 : 1;
   const double units = double(tile.positions) * tile.units;
   if (tile.boxed()) return 200 + 0.5 * units;
   if (copies_) return 450 + 1.5 * units * few_threads;

@@ -1,4 +1,4 @@
-// The warp that brings packed filters to shared memory.
+// Packed filters on their way to shared memory, a batch of steps a stage.
 #pragma once
 
 #include <cuda_pipeline_primitives.h>
@@ -11,64 +11,111 @@
 
 namespace im2win::cuda::fused {
 
-/// By a warp: the filters of tile after tile, a batch of steps a stage.
+/// The batches of a block, tile after tile; only the first tile's where filters stay.
 template <class T>
-class FilterStaging {
+class FilterBatches {
  public:
-  __device__ __forceinline__ FilterStaging(const Arguments<typename T::Element>& a, Block<T> block)
-      : a_(a), block_(block), lane_(static_cast<int>(threadIdx.x % 32)) {}
+  __device__ __forceinline__ explicit FilterBatches(const Arguments<typename T::Element>& a)
+      : a_(a), number_(static_cast<int32_t>(blockIdx.x)) {
+    enter_tile();
+  }
 
-  __device__ __forceinline__ void run() {
-    if (T::kInstructions == Instructions::kWgmma && lane_ != 0) return;  // bulk copies need one
-    for (int32_t number = blockIdx.x; number < a_.tiles; number += gridDim.x) {
-      stage_tile(locate(a_, number));
-      if (a_.tile.resident) break;
-    }
-    if constexpr (T::kInstructions == Instructions::kMma) hand_over();
+  __device__ __forceinline__ bool ended() const { return number_ >= a_.tiles; }
+  __device__ __forceinline__ const char* from() const { return from_; }
+  __device__ __forceinline__ int bytes() const { return count() * kStepBytes; }
+
+  __device__ __forceinline__ void advance() {
+    from_ += bytes();
+    step_ += count();
+    if (step_ < steps()) return;
+    step_ = 0;
+    if (++chunk_ < a_.tile.chunks) return;
+    chunk_ = 0;
+    if (++tap_group_ < a_.tile.tap_groups) return;
+    tap_group_ = 0;
+    number_ = a_.tile.resident ? a_.tiles : number_ + static_cast<int32_t>(gridDim.x);
+    enter_tile();
   }
 
  private:
   static constexpr OperandTraits kTraits = traits(T::kOperands);
   static constexpr int kStepBytes = kTraits.parts * 2 * T::kShape.filters * kUnitBytes;
 
-  __device__ __forceinline__ void stage_tile(const TilePosition& tile) {
-    const char* from =
-        a_.filters +
-        (int64_t{tile.group} * a_.filter_tiles.divisor + tile.filter_tile) * a_.packed.tile_bytes;
-    for (int tap_group = 0; tap_group < a_.tile.tap_groups; ++tap_group) {
-      const int steps = a_.tile.steps[kind_of(a_.tile, tap_group)].count;
-      for (int chunk = 0; chunk < a_.tile.chunks; ++chunk) {
-        for (int step = 0, count; step < steps; step += count) {
-          count = batch_of(kTraits, steps - step);
-          const int bytes = count * kStepBytes;
-          if constexpr (T::kInstructions == Instructions::kWgmma) {
-            copy_in_bulk(from, static_cast<uint32_t>(bytes));
-          } else {
-            copy(from, bytes);
-          }
-          from += bytes;
-          cursor_.advance(a_.tile.filter_stages);
-        }
-      }
-    }
+  __device__ __forceinline__ int steps() const {
+    return a_.tile.steps[kind_of(a_.tile, tap_group_)].count;
+  }
+  __device__ __forceinline__ int count() const { return batch_of(kTraits, steps() - step_); }
+
+  __device__ __forceinline__ void enter_tile() {
+    if (ended()) return;
+    const TilePosition tile = locate(a_, number_);
+    from_ = a_.filters + (int64_t{tile.group} * a_.filter_tiles.divisor + tile.filter_tile) *
+                             a_.packed.tile_bytes;
   }
 
-  __device__ __forceinline__ void copy_in_bulk(const char* from, uint32_t bytes) {
+  const Arguments<typename T::Element>& a_;
+  int32_t number_;
+  int tap_group_ = 0, chunk_ = 0, step_ = 0;
+  const char* from_ = nullptr;
+};
+
+/// By bulk copies, which a thread starts.
+template <class T>
+class BulkFilters {
+ public:
+  __device__ __forceinline__ BulkFilters(const Arguments<typename T::Element>& a, Block<T> block)
+      : a_(a), block_(block), batches_(a) {}
+
+  __device__ __forceinline__ bool ended() const { return batches_.ended(); }
+  __device__ __forceinline__ bool has_room() { return barriers().filters.is_empty(cursor_); }
+  __device__ __forceinline__ void wait_for_room() { barriers().filters.wait_empty(cursor_); }
+
+  /// The next batch; there is room.
+  __device__ __forceinline__ void bring(bool is_starter) {
+    if (is_starter) copy();
+    batches_.advance();
+    cursor_.advance(a_.tile.filter_stages);
+  }
+
+ private:
+  __device__ __forceinline__ void copy() {
     namespace ptx = ::cuda::ptx;
     uint64_t* full = &barriers().filters.full[cursor_.stage];
-    barriers().filters.wait_empty(cursor_);
+    const auto bytes = static_cast<uint32_t>(batches_.bytes());
     ptx::mbarrier_arrive_expect_tx(ptx::sem_release, ptx::scope_cta, ptx::space_shared, full,
                                    bytes);
     ptx::cp_async_bulk(ptx::space_cluster, ptx::space_global, block_.filter_stage(cursor_.stage),
-                       from, bytes, full);
+                       batches_.from(), bytes, full);
   }
 
-  __device__ __forceinline__ void copy(const char* from, int bytes) {
+  const Arguments<typename T::Element>& a_;
+  Block<T> block_;
+  FilterBatches<T> batches_;
+  Cursor cursor_;
+};
+
+/// By a warp's copies of 16 bytes, for those without bulk copies.
+template <class T>
+class CopiedFilters {
+ public:
+  __device__ __forceinline__ CopiedFilters(const Arguments<typename T::Element>& a, Block<T> block)
+      : a_(a), block_(block), batches_(a), lane_(static_cast<int>(threadIdx.x % 32)) {}
+
+  __device__ __forceinline__ void run() {
+    for (; !batches_.ended(); batches_.advance()) {
+      copy();
+      cursor_.advance(a_.tile.filter_stages);
+    }
+    hand_over();
+  }
+
+ private:
+  __device__ __forceinline__ void copy() {
     if (__any_sync(~0u, !barriers().filters.is_empty(cursor_))) hand_over();
     barriers().filters.wait_empty(cursor_);
     char* to = block_.filter_stage(cursor_.stage);
-    for (int i = lane_ * kUnitBytes; i < bytes; i += 32 * kUnitBytes)
-      __pipeline_memcpy_async(to + i, from + i, kUnitBytes, 0);
+    for (int i = lane_ * kUnitBytes; i < batches_.bytes(); i += 32 * kUnitBytes)
+      __pipeline_memcpy_async(to + i, batches_.from() + i, kUnitBytes, 0);
     __pipeline_commit();
     ++copying_;
   }
@@ -87,6 +134,7 @@ class FilterStaging {
 
   const Arguments<typename T::Element>& a_;
   Block<T> block_;
+  FilterBatches<T> batches_;
   Cursor cursor_;
   int lane_;
   int copying_ = 0;  // stages before the cursor that are being copied

@@ -5,7 +5,7 @@
 #include "cuda/fused/arguments.cuh"
 #include "cuda/fused/block.cuh"
 #include "cuda/fused/boxes.cuh"
-#include "cuda/fused/filters.cuh"
+#include "cuda/fused/loader.cuh"
 #include "cuda/fused/multiply.cuh"
 #include "cuda/fused/staging.cuh"
 #include "cuda/fused/writer.cuh"
@@ -84,8 +84,7 @@ __global__ void __launch_bounds__(T::kShape.threads(), 1)
                                            : T::kStagingThreads / 32,
                                 kMultiplyingWarps);
     barriers().filters.initialize(1, kMultiplyingWarps);
-    for (uint64_t& full : barriers().raw_full)
-      ::cuda::ptx::mbarrier_init(&full, T::kStagingThreads);
+    barriers().raw.initialize(32, T::kStagingThreads / 32);
     for (int set = 0; set < output_sets(T::kShape); ++set) {
       ::cuda::ptx::mbarrier_init(&barriers().outputs_full[set],
                                  kMultiplyingWarps / output_sets(T::kShape));
@@ -104,7 +103,7 @@ __global__ void __launch_bounds__(T::kShape.threads(), 1)
     if (warp < T::kStagingThreads / 32) {
       bring_windows<T>(a, block, warp);
     } else {
-      FilterStaging<T>(a, block).run();
+      load<T>(a, block);
     }
   } else {
     if constexpr (kWgmma) ptx::take_registers<T::kMultiplyingRegisters>();

@@ -114,10 +114,11 @@ class Multiplier {
         // Copies are no writes of the async proxy, by which wgmma reads.
         if (kWgmma && a_.copies) ::cuda::ptx::fence_proxy_async(::cuda::ptx::space_shared);
         read_steps(steps, 0, pending.step);
-        int step = 0;
-        for (; step + kTraits.batch <= steps.count;)
-          issue<kTraits.batch>(steps, step += kTraits.batch, sums.sum, pending);
-        for (; step < steps.count;) issue<1>(steps, ++step, sums.sum, pending);
+        for (int step = 0; step < steps.count;) {
+          const int count = batch_of(kTraits, steps.count - step);
+          step += count;
+          issue_batch<kTraits.batch>(count, steps, step, sums.sum, pending);
+        }
         pending.slab = slab_.stage;
         slab_.advance(a_.tile.slab_stages);
       }
@@ -159,11 +160,21 @@ class Multiplier {
     filter_.advance(a_.tile.filter_stages);
   }
 
+  /// A batch of kMost steps or fewer.
+  template <int kMost>
+  __device__ __forceinline__ void issue_batch(int count, const Steps& steps, int next,
+                                              float (&sums)[T::kSums], Pending& pending) {
+    if constexpr (kMost > 1) {
+      if (count < kMost) return issue_batch<kMost - 1>(count, steps, next, sums, pending);
+    }
+    issue<kMost>(steps, next, sums, pending);
+  }
+
   /// A batch of steps whose operands are there.
   struct Batch {
     Descriptor filters, windows;
     uint32_t step[kTraits.batch];
-    bool whole;  // or of one step
+    int count;
   };
 
   /// Where multiply_split is in a tile.
@@ -171,8 +182,6 @@ class Multiplier {
     const Steps* steps;
     const float* scale;  // of the slab's filters
     float factor[2];     // that takes the scales of the slab and of a filter out of a product
-    float bound[2] = {0, 0};
-    bool doubtful[2] = {false, false};
     int tap_group = 0, chunk = 0, step = 0;
   };
 
@@ -187,15 +196,23 @@ class Multiplier {
     const int64_t number = int64_t{tile.group} * a_.filter_tiles.divisor + tile.filter_tile;
     walk.scale = reinterpret_cast<const float*>(a_.filters + a_.packed.scales) +
                  number * a_.tile.slabs() * T::kShape.filters + own_filter_;
+    if (is_doubter()) doubt(0) = doubt(1) = -0.0f;
     enter_slab(walk);
     Batch batch = next_batch(walk);
-    for (bool more = true; more;) {
-      while (more && batch.whole) more = multiply_batch<kTraits.batch>(walk, batch, sums.sum);
-      while (more && !batch.whole) more = multiply_batch<1>(walk, batch, sums.sum);
-    }
+    for (bool more = true; more;) multiply_batches<kTraits.batch>(walk, batch, sums.sum, more);
+    __syncwarp();
 #pragma unroll
-    for (int i = 0; i < 2; ++i) sums.doubt[i] = walk.doubtful[i] ? walk.bound[i] : 0;
+    for (int i = 0; i < 2; ++i) sums.doubt[i] = doubt(i) <= 0 ? 0 : doubt(i);
   }
+
+  /// Of filter lane / 4 + 8 * i of the warp, in shared memory, as it is seldom of use: minus the bound
+  /// below which a sum would be in doubt, until a slab gives reason for doubt.
+  __device__ __forceinline__ float& doubt(int i) {
+    return block_.patch(static_cast<int>(threadIdx.x) / 32 - T::kFirstMultiplier / 32)
+        .doubt[threadIdx.x % 32 / 4 + 8 * i];
+  }
+  /// One lane of four that have the same filters.
+  __device__ __forceinline__ static bool is_doubter() { return threadIdx.x % 4 == 0; }
 
   __device__ __forceinline__ void enter_slab(Walk& walk) {
     const float filter_scale[2] = {__ldg(walk.scale), __ldg(walk.scale + 8)};
@@ -204,9 +221,13 @@ class Multiplier {
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       walk.factor[i] = slab_scale.inverse * fabsf(filter_scale[i]);
-      walk.bound[i] += walk.factor[i] * static_cast<float>(walk.steps->count * kBoundOfStep);
-      walk.doubtful[i] |= slab_scale.fit != Fit::kGood || !(filter_scale[i] > 0);
-      if (slab_scale.fit == Fit::kExtreme) walk.bound[i] = __int_as_float(0x7fffffff);
+      if (is_doubter()) {
+        float bound = walk.factor[i] * static_cast<float>(walk.steps->count * kBoundOfStep);
+        if (slab_scale.fit == Fit::kExtreme) bound = __int_as_float(0x7fffffff);
+        const bool doubtful = slab_scale.fit != Fit::kGood || !(filter_scale[i] > 0);
+        const float before = doubt(i);
+        doubt(i) = doubtful || !(before <= 0) ? fabsf(before) + bound : before - bound;
+      }
     }
   }
 
@@ -226,11 +247,20 @@ class Multiplier {
 
   __device__ __forceinline__ Batch next_batch(Walk& walk) {
     Batch batch = {filter_stage(), slab_stage()};
-    batch.whole = walk.step + kTraits.batch <= walk.steps->count;
+    batch.count = batch_of(kTraits, walk.steps->count - walk.step);
     read_steps(*walk.steps, walk.step, batch.step);
-    walk.step += batch.whole ? kTraits.batch : 1;
+    walk.step += batch.count;
     wait_filters();
     return batch;
+  }
+
+  /// Those of kMost steps, then those of fewer. Each kind in a loop of its own, whatever their number:
+  /// where kinds are branches of one, the compiler spills sums.
+  template <int kMost>
+  __device__ __forceinline__ void multiply_batches(Walk& walk, Batch& batch,
+                                                   float (&sums)[T::kSums], bool& more) {
+    while (more && batch.count == kMost) more = multiply_batch<kMost>(walk, batch, sums);
+    if constexpr (kMost > 1) multiply_batches<kMost - 1>(walk, batch, sums, more);
   }
 
   /// Multiplies the batch and goes to the next; false if there is none.

@@ -36,9 +36,8 @@ struct Magnitudes {
     smallest = min(smallest, other.smallest);
   }
   __device__ __forceinline__ void merge_warp() {
-#pragma unroll
-    for (int lanes = 16; lanes > 0; lanes /= 2)
-      merge({__shfl_xor_sync(~0u, largest, lanes), __shfl_xor_sync(~0u, smallest, lanes)});
+    largest = __reduce_max_sync(~0u, largest);
+    smallest = __reduce_min_sync(~0u, smallest);
   }
 };
 

@@ -1,5 +1,5 @@
 // Inputs on their way to slabs: brought to shared memory as they lie, a bulk copy for each line of
-// neighbours, some slabs ahead of their use. No register holds what is under way, and so enough is.
+// neighbours, a slab ahead of their use. No register holds what is under way, and so enough is.
 //
 // A line is of a channel and an image (or, where channels are neighbours, of an image): the rows under
 // a tile, from the first input to the last, or, where rows between them are not needed, one row.
@@ -77,6 +77,15 @@ class LinePixels {
   int y0_, x0_, begin_;
 };
 
+/// Element [tile.n, first_channel, 0, 0] of the tile's group.
+template <class T>
+__device__ __forceinline__ const Moved<T::kOperands>* origin(
+    const Arguments<typename T::Element>& a, const TilePosition& tile, int first_channel) {
+  return reinterpret_cast<const Moved<T::kOperands>*>(a.input) + tile.n * a.stride_n +
+         (int64_t{tile.group} * a.channels + first_channel) * a.stride_c;
+}
+
+/// By a warp: the lines of slab after slab.
 template <class T>
 class RawStaging {
  public:
@@ -85,53 +94,51 @@ class RawStaging {
   __device__ __forceinline__ RawStaging(const Arguments<Element>& a, Block<T> block)
       : a_(a), block_(block), ahead_(a) {}
 
-  /// By all staging threads: the lines of the next slab. None reads what its stage held any more.
+  __device__ __forceinline__ bool ended() const { return ahead_.ended(a_); }
+  __device__ __forceinline__ bool has_room() { return barriers().raw.is_empty(to_); }
+
+  /// The next slab's; there is room.
   __device__ __forceinline__ void bring() {
-    if (ahead_.ended(a_)) return;
-    const int thread = static_cast<int>(threadIdx.x);
     const LinePixels<Element> pixels(a_, ahead_.tile, ahead_.tap_group);
     const int first_channel = ahead_.chunk * a_.tile.units * a_.tile.unit_channels;
-    const Moved* input = origin(ahead_.tile, first_channel);
+    const Moved* input = origin<T>(a_, ahead_.tile, first_channel);
     uint32_t bytes = 0;
-    for (int line = thread; line < a_.raw_lines; line += T::kStagingThreads) {
+    for (int line = threadIdx.x % 32; line < a_.raw_lines; line += 32) {
       const auto [channel_image, row] = a_.raw_rows.divide(line);
       const auto [channel, image] = a_.tile_images.divide(channel_image);
       const int first = pixels.first(row), last = pixels.last(row);
-      if (first > last || first_channel + channel >= a_.channels || ahead_.tile.n + image >= a_.n)
-        continue;
-      bytes += copy(input + channel * a_.stride_c + image * a_.stride_n + first * a_.raw_column,
-                    (last - first + 1) * a_.raw_column,
-                    block_.raw(to_.stage) + line * a_.tile.raw.pitch * sizeof(Moved));
+      const bool exists =
+          first <= last && first_channel + channel < a_.channels && ahead_.tile.n + image < a_.n;
+      const int count = exists ? (last - first + 1) * a_.raw_column : 0;
+      const Moved* from =
+          input + channel * a_.stride_c + image * a_.stride_n + first * a_.raw_column;
+      const int at = line * a_.tile.raw.pitch;
+      if (exists) bytes += copy(from, count, block_.raw(to_.stage) + at * sizeof(Moved));
+      if constexpr (T::kOperands == Operands::kSplit) {
+        const int begin = at + static_cast<int>(word_shift(from) / sizeof(Moved));
+        block_.extents(to_.stage, a_.raw_lines)[line] = {begin, begin + count};
+      }
     }
     ::cuda::ptx::mbarrier_arrive_expect_tx(::cuda::ptx::sem_release, ::cuda::ptx::scope_cta,
                                            ::cuda::ptx::space_shared,
-                                           &barriers().raw_full[to_.stage], bytes);
+                                           &barriers().raw.full[to_.stage], bytes);
     ahead_.advance(a_);
     to_.advance(a_.tile.raw.stages);
   }
 
-  /// For the lines of the slab that is next in turn.
-  __device__ __forceinline__ void wait() {
-    fused::wait(&barriers().raw_full[from_.stage], from_.parity);
-  }
-  __device__ __forceinline__ const char* lines() const { return block_.raw(from_.stage); }
-  __device__ __forceinline__ void advance() { from_.advance(a_.tile.raw.stages); }
-
-  /// Element [tile.n, first_channel, 0, 0] of the tile's group.
-  __device__ __forceinline__ const Moved* origin(const TilePosition& tile,
-                                                 int first_channel) const {
-    return reinterpret_cast<const Moved*>(a_.input) + tile.n * a_.stride_n +
-           (int64_t{tile.group} * a_.channels + first_channel) * a_.stride_c;
-  }
-
  private:
+  /// How far past a word of 16 bytes.
+  __device__ __forceinline__ static uint32_t word_shift(const Moved* p) {
+    return static_cast<uint32_t>(reinterpret_cast<uintptr_t>(p) % kUnitBytes);
+  }
+
   /// Whole words of 16 bytes, from the one that holds the first element to that of the last: bulk
   /// copies have no others. Where such a word reaches out of the input, its elements are copied
   /// apart. Returns the bytes under way.
   __device__ __forceinline__ uint32_t copy(const Moved* from, int count, char* to) const {
     const char* const begin = reinterpret_cast<const char*>(from);
     const char* const end = reinterpret_cast<const char*>(from + count);
-    const uint32_t shift = static_cast<uint32_t>(reinterpret_cast<uintptr_t>(begin) % kUnitBytes);
+    const uint32_t shift = word_shift(from);
     const char* first = begin - shift;
     const char* last = end + (-reinterpret_cast<uintptr_t>(end)) % kUnitBytes;
     const char* const input = reinterpret_cast<const char*>(a_.input);
@@ -149,7 +156,7 @@ class RawStaging {
     const uint32_t bytes = static_cast<uint32_t>(last - first);
     ::cuda::ptx::cp_async_bulk(::cuda::ptx::space_cluster, ::cuda::ptx::space_global,
                                to + shift + (first - begin), first, bytes,
-                               &barriers().raw_full[to_.stage]);
+                               &barriers().raw.full[to_.stage]);
     return bytes;
   }
 
@@ -161,7 +168,7 @@ class RawStaging {
   const Arguments<Element>& a_;
   Block<T> block_;
   SlabWalk<Element> ahead_;
-  Cursor to_, from_;
+  Cursor to_;
 };
 
 /// The units of a slab, read from its raw lines.
@@ -173,11 +180,13 @@ class RawUnits {
   static constexpr int kElements = traits(T::kOperands).unit_elements;
 
   /// `first` is where the first line begins in the input, `channels` how many the slab has or more.
+  /// Offsets of places count from `lines`, wherever that is.
   /// Lines begin as far past 16 bytes as their elements do in the input, which is the same for all of
   /// a channel, and for channels that are a unit's apart (Search::has_raw_lines).
-  __device__ __forceinline__ RawUnits(const Arguments<Element>& a, const char* lines,
+  __device__ __forceinline__ RawUnits(const Arguments<Element>& a, uint32_t lines,
                                       const Moved* first, int channels)
       : unit_channels_(a.tile.unit_channels),
+        unit_columns_(a.tile.unit_columns),
         channels_(channels),
         unit_bytes_(unit_channels_ * a.raw_channel * static_cast<int>(sizeof(Moved))),
         are_whole_(a.tile.unit_columns == 1 && channels >= a.tile.units * unit_channels_) {
@@ -189,8 +198,8 @@ class RawUnits {
       const int element = channel(e) * a.raw_channel + column(e) * a.dilation_w * a.raw_column +
                           static_cast<int>(shift);
       // The compiler would rather compute all this again for each of many loads.
-      address_[e] = ptx::fresh(static_cast<int32_t>(ptx::shared_address(lines)) +
-                               element * static_cast<int>(sizeof(Moved)));
+      address_[e] =
+          ptx::fresh(static_cast<int32_t>(lines) + element * static_cast<int>(sizeof(Moved)));
     }
   }
 
@@ -198,22 +207,29 @@ class RawUnits {
   __device__ __forceinline__ bool are_whole() const { return are_whole_; }
 
   template <bool kWhole>
-  __device__ __forceinline__ void load(const Place& place, int unit, Moved (&x)[kElements]) const {
-    const bool inside = place.offset != kNowhere;
+  __device__ __forceinline__ void load(const Place& place, bool inside, int unit,
+                                       Moved (&x)[kElements]) const {
     const int from = place.offset + unit * unit_bytes_;
-    const int channels = channels_ - unit * unit_channels_;
+    const uint32_t elements =
+        static_cast<uint32_t>(place.column) & existing(channels_ - unit * unit_channels_);
 #pragma unroll
     for (int e = 0; e < kElements; ++e) {
-      const bool here = kWhole || ((place.column >> column(e) & 1) != 0 && channel(e) < channels);
+      const bool here = kWhole || (elements >> e & 1) != 0;
       x[e] = ptx::load_shared_if<Moved>(inside && here, address_[e] + from);
     }
+  }
+
+  /// A bit for each element of a unit whose channel is one of so many.
+  __device__ __forceinline__ uint32_t existing(int channels) const {
+    if (unit_columns_ > 1 || channels >= kElements) return ~0u;  // see Place
+    return (1u << max(channels, 0)) - 1;
   }
 
  private:
   __device__ __forceinline__ int channel(int e) const { return e & (unit_channels_ - 1); }
   __device__ __forceinline__ int column(int e) const { return e >> __popc(unit_channels_ - 1); }
 
-  int unit_channels_, channels_;
+  int unit_channels_, unit_columns_, channels_;
   int unit_bytes_;  // from a unit to the next
   bool are_whole_;
   int32_t address_[kElements];  // of the first unit's elements at offset 0, in shared memory

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "checked.hpp"
 #include "cuda/fused/tile.hpp"
 
 namespace im2win::cuda::fused {
@@ -25,14 +26,20 @@ struct Patch {
 static_assert(sizeof(Patch) % 16 == 0);
 constexpr int64_t kPatchBytes = 8 * sizeof(Patch);
 
-/// A position of a slab in the input. `offset` counts elements from the tile's first image, or bytes
-/// from the first raw line; where the position is not in the image, it is kNowhere. `column` is the
+/// A position of a tile's slabs in the input. `row` counts the input's rows from the first of a slab;
+/// kNowhere: outside, whatever the slab. `offset` is from the pixel at that row and column 0 of the
+/// tile's first image, in elements; or of raw lines, from their first pixel, in bytes. `column` is the
 /// input's, which may be outside where units have columns; of raw lines it has a bit for each of a
-/// unit's columns instead, set where that is inside.
+/// unit's elements instead, set where that is in the input.
 struct Place {
-  int32_t offset, column;
+  int32_t offset, column, row;
 };
 constexpr int32_t kNowhere = INT32_MIN;
+
+/// The elements of a raw line, counted from the first of its stage.
+struct LineExtent {
+  int32_t begin, end;
+};
 
 /// Where columns of a tile are in the output and the residual, in elements from the tile's first
 /// pixel; `output` is kNowhere where a column is no output.
@@ -67,6 +74,7 @@ struct SharedLayout {
   int32_t columns;     // two tables of each warpgroup
   int32_t places;
   int32_t raw, raw_stage;
+  int32_t extents;  // of lines of split operands, [stage][line]
   int32_t total;
 };
 
@@ -94,10 +102,14 @@ inline SharedLayout shared_layout(const Tile& tile, const KernelShape& shape, Op
                             layout.boxes + boxes * layout.box);
   layout.places =
       layout.columns + 4 * table_columns(shape.columns) * static_cast<int32_t>(sizeof(ColumnPlace));
-  layout.raw = layout.places + (tile.positions + 1) / 2 * 2 * static_cast<int32_t>(sizeof(Place));
+  const int64_t place_bytes = int64_t{tile.positions} * static_cast<int64_t>(sizeof(Place));
+  layout.raw = layout.places + static_cast<int32_t>(round_up(place_bytes, kUnitBytes));
   layout.raw_stage =
       static_cast<int32_t>(tile.raw_lines()) * tile.raw.pitch * moved_bytes(operands);
-  layout.total = layout.raw + tile.raw.stages * layout.raw_stage;
+  layout.extents = layout.raw + tile.raw.stages * layout.raw_stage;
+  const int64_t extents = operands == Operands::kSplit ? tile.raw.stages * tile.raw_lines() : 0;
+  layout.total =
+      layout.extents + static_cast<int32_t>(extents * static_cast<int64_t>(sizeof(LineExtent)));
   return layout;
 }
 

@@ -21,16 +21,14 @@ class WindowStaging {
   using Element = typename T::Element;
 
   __device__ __forceinline__ WindowStaging(const Arguments<Element>& a, Block<T> block)
-      : a_(a), block_(block), raw_(a, block), thread_(static_cast<int>(threadIdx.x)) {}
+      : a_(a), block_(block), thread_(static_cast<int>(threadIdx.x)) {}
 
   __device__ __forceinline__ void run() {
-    if (raw()) {
-      for (int i = 1; i < a_.tile.raw.stages; ++i) raw_.bring();
-    }
     for (int32_t number = blockIdx.x; number < a_.tiles; number += gridDim.x) {
       const TilePosition tile = locate(a_, number);
       for (int tap_group = 0; tap_group < a_.tile.tap_groups; ++tap_group) {
-        place(tile, tap_group);
+        if (tap_group == 0 || a_.tile.column_groups > 1)
+          place(tile, first_tap(a_, tap_group).column);
         for (int chunk = 0; chunk < a_.tile.chunks; ++chunk) stage(tile, tap_group, chunk);
       }
     }
@@ -46,56 +44,92 @@ class WindowStaging {
 
   /// Where a slab's elements come from.
   struct Source {
-    const Moved* from;  // its first channel
+    const Moved* from;  // its first channel and row
     int channels;       // from that on
+    int row;            // the input's, which may be outside
     RawUnits<T> raw;
   };
 
-  /// Where the positions are in the input.
-  __device__ __forceinline__ void place(const TilePosition& tile, int tap_group) {
-    const Tap tap = first_tap(a_, tap_group);
-    const LinePixels<Element> pixels(a_, tile, tap.row);
-    sync();  // none reads the places of the group before any more
+  __device__ __forceinline__ bool is_inside(const Source& source, const Place& place) const {
+    return static_cast<unsigned>(source.row) + static_cast<unsigned>(place.row) <
+           static_cast<unsigned>(a_.h);
+  }
+
+  /// Where a tile's positions are in the input, whatever the tap row.
+  __device__ __forceinline__ void place(const TilePosition& tile, int tap_column) {
+    const LinePixels<Element> pixels(a_, tile, 0);
+    sync();  // none reads the last places any more
     for (int position = thread_; position < a_.tile.positions; position += T::kStagingThreads) {
       const auto [plane, in_plane] = a_.plane_positions.divide(position);
       const auto [line, column] = a_.pitch.divide(tile.begin + in_plane);
       const auto [row, image] = a_.tile_images.divide(line);
-      const int y = pixels.y(row), x = pixels.x(column) + a_.tile.origin[tap.column + plane];
-      const bool inside = y >= 0 && y < a_.h && tile.n + image < a_.n &&
-                          (a_.tile.unit_columns > 1 || (x >= 0 && x < a_.w));
-      int offset = image * static_cast<int>(a_.stride_n) + y * a_.row_stride + x * a_.column_stride;
-      int columns = x;
+      const int x = pixels.x(column) + a_.tile.origin[tap_column + plane], down = row * a_.stride_h;
+      const bool inside =
+          tile.n + image < a_.n &&
+          (a_.tile.unit_columns > 1 || static_cast<unsigned>(x) < static_cast<unsigned>(a_.w));
+      Place place = {0, x, inside ? down : kNowhere};
       if (raw()) {
-        const int line = image * a_.tile.raw.rows + (a_.tile.raw.rows > 1 ? row : 0);
-        offset = (line * a_.tile.raw.pitch + (y * a_.w + x - pixels.first(row)) * a_.raw_column) *
-                 static_cast<int>(sizeof(Moved));
-        columns = 0;
-        for (int i = 0; i < a_.tile.unit_columns; ++i)
-          columns |= static_cast<unsigned>(x + i * a_.dilation_w) < static_cast<unsigned>(a_.w)
-                         ? 1 << i
-                         : 0;
+        place_in_lines(pixels, image, row, place);
+      } else {
+        place.offset =
+            image * static_cast<int>(a_.stride_n) + down * a_.row_stride + x * a_.column_stride;
       }
-      block_.places()[position] = {inside ? offset : kNowhere, columns};
+      block_.places()[position] = place;
     }
     sync();
   }
 
-  __device__ __forceinline__ void stage(const TilePosition& tile, int tap_group, int chunk) {
+  __device__ __forceinline__ void place_in_lines(const LinePixels<Element>& pixels, int image,
+                                                 int row, Place& place) const {
+    const RawLines& lines = a_.tile.raw;
+    const int x = place.column;
+    const int line = image * lines.rows + (lines.rows > 1 ? row : 0);
+    const int in_line = lines.rows > 1 ? x - max(pixels.x(0), 0) : row * a_.stride_h * a_.w + x;
+    place.offset = (line * lines.pitch + in_line * a_.raw_column) * static_cast<int>(sizeof(Moved));
+    place.column = static_cast<int>(elements_at(x));
+  }
+
+  /// A bit for each element of a unit that is in the input, where its first column is x; channels that
+  /// do not exist do not count where there are several columns.
+  __device__ __forceinline__ uint32_t elements_at(int x) const {
+    const int columns = a_.tile.unit_columns, channels = a_.tile.unit_channels;
+    if (columns == 1) return ~0u;
+    const uint32_t of_column = (1u << a_.channels) - 1;
+    uint32_t elements = 0;
+    for (int i = 0; i < columns; ++i, x += a_.dilation_w)
+      elements |=
+          static_cast<unsigned>(x) < static_cast<unsigned>(a_.w) ? of_column << i * channels : 0;
+    return elements;
+  }
+
+  /// Of a slab. Its lines are there.
+  __device__ __forceinline__ Source source_of(const TilePosition& tile, int tap_group,
+                                              int chunk) const {
     const int first_channel = chunk * a_.tile.units * a_.tile.unit_channels;
-    const Moved* from = raw_.origin(tile, first_channel);
     const int channels = static_cast<int>(a_.channels) - first_channel;
+    const LinePixels<Element> pixels(a_, tile, first_tap(a_, tap_group).row);
+    const int row = pixels.y(0);
+    const Moved* from = origin<T>(a_, tile, first_channel);
+    uint32_t lines = 0;
     if (raw()) {
-      sync();  // none reads the lines of the slab before any more
-      raw_.bring();
-      raw_.wait();
-      from += LinePixels<Element>(a_, tile, tap_group).first(0) * a_.raw_column;
+      const int first = pixels.first(0), before = a_.tile.raw.rows > 1 ? 0 : row * a_.w - first;
+      lines = ptx::shared_address(block_.raw(lines_.stage)) +
+              static_cast<uint32_t>(before * a_.raw_column * static_cast<int>(sizeof(Moved)));
+      from += first * a_.raw_column;
+    } else {
+      from += int64_t{row} * a_.row_stride;
     }
+    return {from, channels, row, RawUnits<T>(a_, lines, from, channels)};
+  }
+
+  __device__ __forceinline__ void stage(const TilePosition& tile, int tap_group, int chunk) {
+    if (raw()) barriers().raw.wait_full(lines_);
+    const Source source = source_of(tile, tap_group, chunk);
     if (a_.copies) {
       barriers().slabs.wait_empty(cursor_);
-      copy(from, channels);
+      copy(source);
       barriers().slabs.arrive_full_after_copies(cursor_.stage);
     } else {
-      const Source source = {from, channels, RawUnits<T>(a_, raw_.lines(), from, channels)};
       if constexpr (T::kOperands == Operands::kSplit) {
         stage_split(source);
       } else {
@@ -104,31 +138,36 @@ class WindowStaging {
       }
       release(cursor_.stage);
     }
-    if (raw()) raw_.advance();
+    if (raw()) {  // all of the warp have read them: see release
+      if (thread_ % 32 == 0) barriers().raw.arrive_empty(lines_.stage);
+      lines_.advance(a_.tile.raw.stages);
+    }
     cursor_.advance(a_.tile.slab_stages);
   }
 
   /// 16 bytes of neighbouring channels at a time; lanes of one position are neighbours in memory. A
   /// thread has the same unit all the time, as the number of units divides that of the threads.
-  __device__ __forceinline__ void copy(const Moved* from, int channels) {
+  __device__ __forceinline__ void copy(const Source& source) {
     constexpr int kTogether = 8;
     const int shift = __ffs(a_.tile.units) - 1, apart = T::kStagingThreads >> shift;
     const int unit = thread_ & (a_.tile.units - 1);
-    const bool exists = unit * kUnitElements < channels;
-    const Moved* source = from + unit * kUnitElements;
+    const bool exists = unit * kUnitElements < source.channels;
+    const Moved* from = source.from + unit * kUnitElements;
+    const Moved* nowhere = reinterpret_cast<const Moved*>(a_.input);
     char* to = block_.slab(cursor_.stage) + unit * a_.tile.positions_pitch * kUnitBytes;
     for (int first = thread_ >> shift; first < a_.tile.positions; first += kTogether * apart) {
-      int offset[kTogether];
+      Place place[kTogether];
 #pragma unroll
       for (int i = 0; i < kTogether; ++i)
-        offset[i] = block_.places()[min(first + i * apart, a_.tile.positions - 1)].offset;
+        place[i] = block_.places()[min(first + i * apart, a_.tile.positions - 1)];
 #pragma unroll
       for (int i = 0; i < kTogether; ++i) {
         const int position = first + i * apart;
         if (position >= a_.tile.positions) break;
-        const bool inside = offset[i] != kNowhere && exists;
-        __pipeline_memcpy_async(to + position * kUnitBytes, inside ? source + offset[i] : source,
-                                kUnitBytes, inside ? 0 : kUnitBytes);
+        const bool inside = exists && is_inside(source, place[i]);
+        __pipeline_memcpy_async(to + position * kUnitBytes,
+                                inside ? from + place[i].offset : nowhere, kUnitBytes,
+                                inside ? 0 : kUnitBytes);
       }
     }
   }
@@ -146,7 +185,7 @@ class WindowStaging {
   }
 
   /// A slab's units, in the order unit, position, go in rounds of some for each thread.
-  static constexpr int kTogether = T::kStagingRegisters < 80 ? 1 : T::kStagingThreads > 96 ? 2 : 4;
+  static constexpr int kTogether = T::kStagingRegisters < 72 ? 1 : 2;
   static constexpr int kRound = kTogether * T::kStagingThreads;
 
   __device__ __forceinline__ int slab_units() const { return a_.tile.units * a_.tile.positions; }
@@ -157,22 +196,22 @@ class WindowStaging {
 #pragma unroll
       for (int i = 0; i < kTogether; ++i) {
         const auto [unit, position] = a_.positions.divide(first + i * T::kStagingThreads);
-        Place place = {kNowhere, 0};
+        Place place = {0, 0, kNowhere};
         if (unit < a_.tile.units) place = block_.places()[position];
         load(place, unit, x[i]);
       }
     };
     if (!raw()) {
       for_each([&](const Place& place, int unit, Moved(&x)[kUnitElements]) {
-        load_unit(source.from, place, unit * a_.tile.unit_channels, source.channels, x);
+        load_unit(source, place, unit * a_.tile.unit_channels, x);
       });
     } else if (source.raw.are_whole()) {
       for_each([&](const Place& place, int unit, Moved(&x)[kUnitElements]) {
-        source.raw.template load<true>(place, unit, x);
+        source.raw.template load<true>(place, is_inside(source, place), unit, x);
       });
     } else {
       for_each([&](const Place& place, int unit, Moved(&x)[kUnitElements]) {
-        source.raw.template load<false>(place, unit, x);
+        source.raw.template load<false>(place, is_inside(source, place), unit, x);
       });
     }
   }
@@ -194,24 +233,25 @@ class WindowStaging {
   }
 
   /// The elements of one unit, zero outside the input.
-  __device__ __forceinline__ void load_unit(const Moved* from, const Place& place,
-                                            int first_channel, int channels,
-                                            Moved (&x)[kUnitElements]) {
-    const bool inside = place.offset != kNowhere;
+  __device__ __forceinline__ void load_unit(const Source& source, const Place& place,
+                                            int first_channel, Moved (&x)[kUnitElements]) {
+    const bool inside = is_inside(source, place);
+    const int channels = source.channels;
     if (a_.tile.unit_columns > 1) {
-      load_columns(from, place, inside, channels, x);
+      load_columns(source.from, place, inside, channels, x);
     } else if (a_.vectors) {
-      load_vectors(from + first_channel + place.offset, inside && first_channel < channels, x);
+      load_vectors(source.from + first_channel + place.offset, inside && first_channel < channels,
+                   x);
     } else {
-      const Moved* source = from + first_channel * a_.stride_c;
+      const Moved* from = source.from + first_channel * a_.stride_c;
       if constexpr (T::kOperands == Operands::kSplit) {
         if (first_channel + kUnitElements <= channels)
-          return ptx::load_if(inside, source + place.offset,
+          return ptx::load_if(inside, from + place.offset,
                               a_.stride_c * static_cast<int64_t>(sizeof(Moved)), x);
       }
 #pragma unroll
-      for (int e = 0; e < kUnitElements; ++e, source += a_.stride_c)
-        x[e] = ptx::load_if(inside && first_channel + e < channels, source + place.offset);
+      for (int e = 0; e < kUnitElements; ++e, from += a_.stride_c)
+        x[e] = ptx::load_if(inside && first_channel + e < channels, from + place.offset);
     }
   }
 
@@ -239,25 +279,15 @@ class WindowStaging {
     }
   }
 
-  /// Reads the slab for its largest magnitude, and all but the last round again to split it.
+  /// Reads the slab for its largest magnitude and again to split it.
   __device__ __forceinline__ void stage_split(const Source& source) {
-    const int last = thread_ + (slab_units() - 1) / kRound * kRound;
-    Moved x[kTogether][kUnitElements];
-    Magnitudes magnitudes;
-    for (int first = thread_; first <= last; first += kRound) {
-      load_round(source, first, x);
-#pragma unroll
-      for (const auto& unit : x)
-#pragma unroll
-        for (int e = 0; e < kUnitElements; e += 2) magnitudes.add(unit[e], unit[e + 1]);
-    }
-    const Scale scale = Scale::of(merge(magnitudes));
-
+    const Scale scale = Scale::of(merge(raw() ? magnitudes_of_lines() : magnitudes_of(source)));
     barriers().slabs.wait_empty(cursor_);
     if (thread_ == 0) barriers().scales[cursor_.stage] = {scale.inverse, scale.fit};
     char* high = block_.slab(cursor_.stage);
-    for (int first = last; first >= 0; first -= kRound) {
-      if (first != last) load_round(source, first, x);
+    for (int first = thread_; first < slab_units(); first += kRound) {
+      Moved x[kTogether][kUnitElements];
+      load_round(source, first, x);
       for_round(first, x, [&](int offset, const float(&unit)[kUnitElements]) {
         uint4 parts[2];
         split_unit(unit, scale.factor, parts[0], parts[1]);
@@ -267,15 +297,50 @@ class WindowStaging {
     }
   }
 
+  __device__ __forceinline__ Magnitudes magnitudes_of(const Source& source) {
+    Magnitudes magnitudes;
+    for (int first = thread_; first < slab_units(); first += kRound) {
+      Moved x[kTogether][kUnitElements];
+      load_round(source, first, x);
+#pragma unroll
+      for (const auto& unit : x)
+#pragma unroll
+        for (int e = 0; e < kUnitElements; e += 2) magnitudes.add(unit[e], unit[e + 1]);
+    }
+    return magnitudes;
+  }
+
+  /// Faster, as lines have each element once, and in words; some are of no position, perhaps.
+  __device__ __forceinline__ Magnitudes magnitudes_of_lines() {
+    const float* elements = reinterpret_cast<const float*>(block_.raw(lines_.stage));
+    const LineExtent* extents = block_.extents(lines_.stage, a_.raw_lines);
+    constexpr int kWord = kUnitBytes / sizeof(float);
+    Magnitudes magnitudes;
+    for (int line = thread_ / 32; line < a_.raw_lines; line += T::kStagingThreads / 32) {
+      const LineExtent extent = extents[line];
+      const auto count = static_cast<unsigned>(extent.end - extent.begin);
+#pragma unroll 2
+      for (int i = (extent.begin / kWord + thread_ % 32) * kWord; i < extent.end; i += 32 * kWord) {
+        const float4 word = *reinterpret_cast<const float4*>(elements + i);
+        const auto in_line = [&](int e, float x) {
+          return static_cast<unsigned>(i + e - extent.begin) < count ? x : 0.0f;
+        };
+        magnitudes.add(in_line(0, word.x), in_line(1, word.y));
+        magnitudes.add(in_line(2, word.z), in_line(3, word.w));
+      }
+    }
+    return magnitudes;
+  }
+
   /// Over all staging threads. Two sets of results, so that one barrier is enough.
   __device__ __forceinline__ Magnitudes merge(Magnitudes magnitudes) {
     magnitudes.merge_warp();
-    Magnitudes(&of_warps)[T::kStagingThreads / 32] = barriers().magnitudes[turn_];
+    Magnitudes* const of_warps = barriers().magnitudes[turn_];
     turn_ ^= 1;
     if (thread_ % 32 == 0) of_warps[thread_ / 32] = magnitudes;
     sync();
 #pragma unroll
-    for (const Magnitudes& other : of_warps) magnitudes.merge(other);
+    for (int i = 0; i < T::kStagingThreads / 32; ++i) magnitudes.merge(of_warps[i]);
     return magnitudes;
   }
 
@@ -293,8 +358,7 @@ class WindowStaging {
 
   const Arguments<Element>& a_;
   Block<T> block_;
-  RawStaging<T> raw_;
-  Cursor cursor_;
+  Cursor cursor_, lines_;  // of slabs and of raw lines
   int thread_;
   int turn_ = 0;
 };

@@ -58,8 +58,7 @@ int64_t batch_count(const Tile& tile, OperandTraits traits) {
   int64_t batches = 0;
   for (int kind = 0; kind < 2; ++kind) {
     const int groups = kind == 0 ? tile.full_groups : tile.tap_groups - tile.full_groups;
-    const int steps = tile.steps[kind].count;
-    batches += int64_t{groups} * (steps / traits.batch + steps % traits.batch);
+    batches += int64_t{groups} * ceil_div(tile.steps[kind].count, traits.batch);
   }
   return batches * tile.chunks;
 }

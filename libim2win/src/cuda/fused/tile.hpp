@@ -49,9 +49,9 @@ struct OperandTraits {
 constexpr OperandTraits traits(Operands operands) {
   switch (operands) {
     case Operands::kTf32: return {4, 1, 4};
-    // The tensor cores truncate as they accumulate: after 48 products (3 steps) a sum goes to
+    // The tensor cores truncate as they accumulate: after 64 products (4 steps) a sum goes to
     // float32 registers, which keeps its error below that of a float32 dot product.
-    case Operands::kSplit: return {8, 2, 3};
+    case Operands::kSplit: return {8, 2, 4};
     default: return {8, 1, 4};
   }
 }
@@ -63,9 +63,11 @@ constexpr int64_t kMaxSpan = int64_t{1} << 30;
 constexpr int64_t kMaxTiles = int64_t{1} << 30;
 
 constexpr int kUnitBytes = 16;
-/// The steps that a stage of filters holds, of so many that remain of a slab: a batch, or one.
+/// The steps that a stage of filters holds, of so many that remain of a slab: the last two stages share
+/// what they have.
 constexpr int batch_of(OperandTraits traits, int steps) {
-  return steps >= traits.batch ? traits.batch : 1;
+  if (steps <= traits.batch) return steps;
+  return steps < 2 * traits.batch ? (steps + 1) / 2 : traits.batch;
 }
 
 constexpr int kMaxSteps = 128;
@@ -88,16 +90,17 @@ constexpr int kFilterThreads = 32;
 constexpr int kMultiplyingThreads = 256;
 constexpr int kMaxStagingThreads = 224;
 
-/// What a compiled kernel computes at a time.
+/// What a compiled kernel computes at a time, and with how many threads.
 struct KernelShape {
   int filters;  // of a block: 128, 64 a multiplying warpgroup; or 64, the columns halved instead
   int columns;  // output positions of a warpgroup
+  int staging_warpgroups = 2;  // or 1, which leaves more registers to those that multiply
 
   constexpr int block_columns() const { return filters == 128 ? columns : 2 * columns; }
 
-  /// Those that bring windows. The sums of 240 columns leave registers for one warpgroup of staging.
-  constexpr int staging_threads() const { return columns > 200 ? 96 : kMaxStagingThreads; }
-  constexpr int first_multiplier() const { return staging_threads() + kFilterThreads; }
+  /// Those that bring windows.
+  constexpr int staging_threads() const { return 128 * staging_warpgroups - kFilterThreads; }
+  constexpr int first_multiplier() const { return 128 * staging_warpgroups; }
   constexpr int threads() const { return first_multiplier() + kMultiplyingThreads; }
 };
 

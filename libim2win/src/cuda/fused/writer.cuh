@@ -97,12 +97,17 @@ class Writer {
   __device__ __forceinline__ void place_columns(const TilePosition& tile) const {
     for (int column = thread_ % 128; column < kTableColumns; column += 128) {
       const Pixel pixel = locate(tile, column);
+      // A tile's outputs are near each other (Search::has_near_outputs).
       const auto offset = [&](const int64_t* strides) {
-        return static_cast<int>((pixel.n - tile.n) * strides[0] + (pixel.p - tile.p) * strides[2] +
-                                (pixel.q - tile.q) * strides[3]);
+        const auto along = [](int64_t steps, int64_t stride) {
+          return static_cast<int>(steps) * static_cast<int>(stride);
+        };
+        return along(pixel.n - tile.n, strides[0]) + along(pixel.p - tile.p, strides[2]) +
+               along(pixel.q - tile.q, strides[3]);
       };
-      columns_[column] = {pixel.n < 0 ? kNowhere : offset(a_.outputs.strides()),
-                          offset(a_.outputs.residual_strides())};
+      columns_[column] = {
+          pixel.n < 0 ? kNowhere : offset(a_.outputs.strides()),
+          a_.outputs.residual_data() == nullptr ? 0 : offset(a_.outputs.residual_strides())};
     }
     ptx::named_barrier(kColumnsBarrier + warpgroup(), 128);
   }
@@ -197,9 +202,13 @@ class Writer {
     const int64_t stride = a_.outputs.strides()[1];
     float* const from = patch_.sums + lane_;
     float* const to = patch_.sums + lane_ / 4 * kPatchPitch + lane_ % 4 * 2;
+    int places[kTableColumns / kPatchColumns];
+#pragma unroll
+    for (int i = 0; i < kTableColumns / kPatchColumns; ++i)
+      places[i] = columns_[i * kPatchColumns + lane_].output;
 #pragma unroll
     for (int first = 0; first < T::kShape.columns; first += kPatchColumns) {
-      const int place = columns_[first + lane_].output;
+      const int place = places[first / kPatchColumns];
       __syncwarp();
       for_eights(sums, first, [&](const float* sum, int column) {
 #pragma unroll
@@ -211,9 +220,27 @@ class Writer {
       if (place == kNowhere) continue;
       Element* output = output_ + place;
 #pragma unroll
-      for (int i = 0; i < kPatchFilters; ++i, output += stride)
-        *output = from_compute<Element>(from[i * kPatchPitch]);
+      for (int i = 0; i < kPatchFilters; i += kStores)
+        store_column(output + i * stride, stride, from + i * kPatchPitch);
     }
+  }
+
+  /// Stores of a lane at a time. A register that holds an address is free when its store has left the
+  /// queue of the memory pipe, which is long: each has its own.
+  static constexpr int kStores = 8;
+
+  __device__ __forceinline__ static void store_column(Element* output, int64_t stride,
+                                                      const float* from) {
+    Element* to[kStores];
+    Element value[kStores];
+#pragma unroll
+    for (int i = 0; i < kStores; ++i, output += stride) {
+      to[i] = output;
+      value[i] = from_compute<Element>(from[i * kPatchPitch]);
+    }
+    ptx::all_known(to);
+#pragma unroll
+    for (int i = 0; i < kStores; ++i) *to[i] = value[i];
   }
 
   /// NHWC: a lane has 16 bytes of neighbouring filters of a pixel. In the patch the words of a

@@ -1,0 +1,44 @@
+// The warp that brings packed filters and raw lines to shared memory.
+#pragma once
+
+#include <cstdint>
+
+#include "cuda/fused/arguments.cuh"
+#include "cuda/fused/block.cuh"
+#include "cuda/fused/filters.cuh"
+#include "cuda/fused/raw.cuh"
+
+namespace im2win::cuda::fused {
+
+/// Whichever has room: to wait for the one would hold up the other, for which those that make room may
+/// be waiting.
+template <class T>
+__device__ __forceinline__ void load_filters_and_lines(const Arguments<typename T::Element>& a,
+                                                       Block<T> block) {
+  constexpr unsigned kNanoseconds = 40;
+  const bool is_starter = threadIdx.x % 32 == 0;
+  BulkFilters<T> filters(a, block);
+  RawStaging<T> lines(a, block);
+  while (!filters.ended() || !lines.ended()) {
+    // All lanes have seen it, then, or none goes on.
+    const bool filters_come = !filters.ended() && __all_sync(~0u, filters.has_room());
+    const bool lines_come = !lines.ended() && __all_sync(~0u, lines.has_room());
+    if (filters_come) filters.bring(is_starter);
+    if (lines_come) lines.bring();
+    if (!filters_come && !lines_come) __nanosleep(kNanoseconds);
+  }
+}
+
+template <class T>
+__device__ __forceinline__ void load(const Arguments<typename T::Element>& a, Block<T> block) {
+  if constexpr (T::kInstructions == Instructions::kMma) {
+    CopiedFilters<T>(a, block).run();
+  } else if (a.tile.raw.stages > 0) {
+    load_filters_and_lines<T>(a, block);
+  } else if (threadIdx.x % 32 == 0) {
+    for (BulkFilters<T> filters(a, block); !filters.ended(); filters.bring(true))
+      filters.wait_for_room();
+  }
+}
+
+}  // namespace im2win::cuda::fused
