@@ -5,17 +5,14 @@
 
 namespace im2win::cuda::fused {
 
-// The constants fit the times of a thousand tiles of the paper's layers on an H200.
+// The constants fit the times of tiles of the paper's layers on an H200.
 double CostModel::cycles(const Tile& tile, const KernelShape& shape) const {
   const double steps = static_cast<double>(tile.total_steps());
   const double products = steps * shape.columns * (split_ ? 3 : 1);  // of both warpgroups
+  const double slab_ends = split_ ? 500 : tile.boxed() ? 250 : 30;
   const double warpgroup = products / 2 +
-                           (split_ ? 760.0 : 450.0) * double(batch_count(tile, traits_)) +
-                           (split_         ? 2200.0
-                            : tile.boxed() ? 250.0
-                                           : 30.0) *
-                               tile.slabs() +
-                           write_cycles(tile, shape);
+                           (split_ ? 1300.0 : 450.0) * double(batch_count(tile, traits_)) +
+                           slab_ends * tile.slabs() + write_cycles(tile, shape);
   const double filter_bytes = steps * 2 * traits_.parts * shape.filters * kUnitBytes;
   const double filters = tile.resident ? 0 : filter_bytes / (split_ ? 39 : 22);
   const double slab = slab_cycles(tile, shape);
@@ -32,7 +29,7 @@ double CostModel::cycles(const Tile& tile, const KernelShape& shape) const {
 
 double CostModel::write_cycles(const Tile& tile, const KernelShape& shape) const {
   if (tile.stored) return 800 + 4.0 * shape.columns;
-  const double each = (split_ ? 54.0 : 25.0) * shape.columns;
+  const double each = (split_ ? 38.0 : 25.0) * shape.columns;
   if (problem_.output.stride[1] == 1) return each;
   // Where pixels of a filter are neighbours: the pieces of rows that warps write.
   return each + 300.0 * shape.block_columns() / (tile.run > 0 ? 32 : std::min(tile.columns, 32));
@@ -44,9 +41,9 @@ double CostModel::slab_cycles(const Tile& tile, const KernelShape& shape) const 
   if (tile.boxed()) return 200 + 0.5 * units;
   if (copies_) return 450 + 1.5 * units * few_threads;
   if (tile.raw.stages == 0)
-    return split_ ? 1300 + 9.5 * units * few_threads : 3100 + 5.6 * units * few_threads;
-  return 10.0 * double(tile.raw_lines()) +
-         (split_ ? 3300 + 5.0 * units * few_threads : 2500 + 2.2 * units * few_threads);
+    return split_ ? 1600 + 15.4 * units * few_threads : 3100 + 5.6 * units * few_threads;
+  const double lines = double(tile.raw_lines());
+  return split_ ? 2500 + 7.0 * units + 90 * lines : 2500 + 2.2 * units * few_threads + 10 * lines;
 }
 
 }  // namespace im2win::cuda::fused
