@@ -20,7 +20,8 @@ double CostModel::cycles(const Tile& tile, const KernelShape& shape) const {
   constexpr double kNorm = 8;
   const double cycles =
       std::pow(std::pow(products, kNorm) + std::pow(warpgroup, kNorm) +
-                   std::pow(tile.slabs() * slab, kNorm) + std::pow(filters, kNorm),
+                   std::pow(tile.slabs() * slab + place_cycles(tile, shape), kNorm) +
+                   std::pow(filters, kNorm),
                1 / kNorm);
   return std::max(1.0, std::ceil(tile_count(problem_, tile, shape) / chip_.multiprocessors)) *
              cycles +
@@ -36,14 +37,19 @@ double CostModel::write_cycles(const Tile& tile, const KernelShape& shape) const
 }
 
 double CostModel::slab_cycles(const Tile& tile, const KernelShape& shape) const {
-  const double few_threads = shape.staging_warpgroups < 2 ? 1.3 : 1;
+  const bool few_threads = shape.staging_warpgroups < 2;
   const double units = double(tile.positions) * tile.units;
   if (tile.boxed()) return 200 + 0.5 * units;
-  if (copies_) return 450 + 1.5 * units * few_threads;
-  if (tile.raw.stages == 0)
-    return split_ ? 1600 + 15.4 * units * few_threads : 3100 + 5.6 * units * few_threads;
+  if (copies_) return 450 + 1.5 * units * (few_threads ? 1.3 : 1);
+  const double rounds = units * (few_threads ? 2.2 : 1);
+  if (tile.raw.stages == 0) return split_ ? 1600 + 15.4 * rounds : 3100 + 6.8 * rounds;
   const double lines = double(tile.raw_lines());
-  return split_ ? 2500 + 7.0 * units + 90 * lines : 2500 + 2.2 * units * few_threads + 10 * lines;
+  return split_ ? 2500 + 7.0 * rounds + 90 * lines : std::max(2000 + 2.2 * rounds, 230 * lines);
+}
+
+double CostModel::place_cycles(const Tile& tile, const KernelShape& shape) const {
+  if (tile.boxed()) return 0;
+  return (shape.staging_warpgroups < 2 ? 4.0 : 1.8) * tile.positions;
 }
 
 }  // namespace im2win::cuda::fused

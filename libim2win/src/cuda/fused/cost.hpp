@@ -22,6 +22,8 @@ class CostModel {
  private:
   double write_cycles(const Tile& tile, const KernelShape& shape) const;
   double slab_cycles(const Tile& tile, const KernelShape& shape) const;
+  /// Of finding where a tile's positions are.
+  double place_cycles(const Tile& tile, const KernelShape& shape) const;
 
   const Problem& problem_;
   OperandTraits traits_;

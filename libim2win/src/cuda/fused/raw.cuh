@@ -103,10 +103,17 @@ class RawStaging {
     const int first_channel = ahead_.chunk * a_.tile.units * a_.tile.unit_channels;
     const Moved* input = origin<T>(a_, ahead_.tile, first_channel);
     uint32_t bytes = 0;
+    const bool rows_apart = a_.tile.raw.rows > 1;
+    int first = pixels.first(0), last = pixels.last(0);  // of all lines, where rows are not apart
     for (int line = threadIdx.x % 32; line < a_.raw_lines; line += 32) {
-      const auto [channel_image, row] = a_.raw_rows.divide(line);
+      int channel_image = line;
+      if (rows_apart) {
+        const auto [quotient, row] = a_.raw_rows.divide(line);
+        channel_image = quotient;
+        first = pixels.first(row);
+        last = pixels.last(row);
+      }
       const auto [channel, image] = a_.tile_images.divide(channel_image);
-      const int first = pixels.first(row), last = pixels.last(row);
       const bool exists =
           first <= last && first_channel + channel < a_.channels && ahead_.tile.n + image < a_.n;
       const int count = exists ? (last - first + 1) * a_.raw_column : 0;
