@@ -187,18 +187,17 @@ class Loader {
 /// 2 (i % 4) and the next of the sums (PTX ISA, mma.m8n8k4).
 __device__ __forceinline__ void multiply(double (&sums)[2], double a, double b) {
 #if __CUDA_ARCH__ >= 800
-  asm("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, {%3}, {%0, %1};"
-      : "+d"(sums[0]), "+d"(sums[1])
-      : "d"(a), "d"(b));
+  // Volatile: all lanes of the warp have to meet here, and not where only some want the sums.
+  asm volatile("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, {%3}, {%0, %1};"
+               : "+d"(sums[0]), "+d"(sums[1])
+               : "d"(a), "d"(b));
 #else
   __trap();
 #endif
 }
 
 /// From the taps inside the image alone.
-__device__ __noinline__ void write_exact(const Arguments& a, const Place& place, int64_t filter,
-                                         int64_t pixel) {
-  const OutputIndex at = output_at(a, place, filter, pixel);
+__device__ __noinline__ void write_exact(const Arguments& a, OutputIndex at) {
   const auto& outputs = a.exact.outputs;
   outputs.write(outputs.filter(at.k), outputs.pixel(at.n, at.p, at.q), window_sum(a.exact, at));
 }
@@ -240,13 +239,13 @@ class Sums {
 #pragma unroll
         for (int m = 0; m < kSquares; ++m) {
           const int64_t filter = place.first_filter + first_filter() + 8 * m + lane / 4;
+          const int64_t k = place.group * a.filters + filter;
           const double sum = sums_[m][n][i];
           if (filter >= a.filters) continue;
           if (a.is_padded && sum != sum)
-            write_exact(a, place, filter, pixel);
+            write_exact(a, {at.n, k, at.p, at.q});
           else
-            a.exact.outputs.write(a.exact.outputs.filter(place.group * a.filters + filter), part,
-                                  sum);
+            a.exact.outputs.write(a.exact.outputs.filter(k), part, sum);
         }
       }
     }

@@ -42,6 +42,13 @@ struct Kernel {
       kFewThreads ? 3 * 168 - 2 * kMultiplyingRegisters : 2 * 128 - kMultiplyingRegisters;
 };
 
+/// Of an mbarrier, how many of some threads arrive: where others read or write what these did as they do,
+/// each for itself; where by the async proxy, lane 0 of a warp for all lanes, once they have met.
+template <class T>
+constexpr int arrivals(int threads) {
+  return T::kInstructions == Instructions::kMma ? threads : threads / 32;
+}
+
 /// Whether operands are the input's elements, which may come as boxes.
 template <class T>
 constexpr bool kHasBoxes =

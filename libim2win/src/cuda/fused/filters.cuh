@@ -127,8 +127,7 @@ class CopiedFilters {
     __syncwarp();
     for (; copying_ > 0; --copying_) {
       const int back = cursor_.stage - copying_;
-      if (lane_ == 0)
-        barriers().filters.arrive_full(back < 0 ? back + a_.tile.filter_stages : back);
+      barriers().filters.arrive_full(back < 0 ? back + a_.tile.filter_stages : back);
     }
   }
 

@@ -79,12 +79,13 @@ __global__ void __launch_bounds__(T::kShape.threads(), 1)
   constexpr bool kWgmma = T::kInstructions == Instructions::kWgmma;
   const Block<T> block = {a.shared};
   if (threadIdx.x == 0) {
+    constexpr int kUsers = arrivals<T>(kMultiplyingThreads);
     barriers().slabs.initialize(a.boxed    ? 1
                                 : a.copies ? T::kStagingThreads
-                                           : T::kStagingThreads / 32,
-                                kMultiplyingWarps);
-    barriers().filters.initialize(1, kMultiplyingWarps);
-    barriers().raw.initialize(32, T::kStagingThreads / 32);
+                                           : arrivals<T>(T::kStagingThreads),
+                                kUsers);
+    barriers().filters.initialize(arrivals<T>(kFilterThreads), kUsers);
+    barriers().raw.initialize(kFilterThreads, T::kStagingThreads);
     for (int set = 0; set < output_sets(T::kShape); ++set) {
       ::cuda::ptx::mbarrier_init(&barriers().outputs_full[set],
                                  kMultiplyingWarps / output_sets(T::kShape));

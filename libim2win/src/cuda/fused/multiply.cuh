@@ -65,8 +65,8 @@ class Multiplier {
     return T::kShape.filters == 128 ? warpgroup * 64 : 0;
   }
 
-  /// A warp's lane 0 tells for all of them.
-  __device__ __forceinline__ static bool is_teller() { return threadIdx.x % 32 == 0; }
+  /// See arrivals.
+  __device__ __forceinline__ static bool is_teller() { return !kWgmma || threadIdx.x % 32 == 0; }
 
   __device__ __forceinline__ Descriptor filter_stage() const {
     return filters_ + units_of(filter_.stage * block_.layout.filter_stage);
@@ -85,11 +85,9 @@ class Multiplier {
   }
   __device__ __forceinline__ void release_filters(int stage) {
     if (a_.tile.resident) return;
-    if constexpr (!kWgmma) __syncwarp();  // each lane has read
     if (is_teller()) barriers().filters.arrive_empty(stage);
   }
   __device__ __forceinline__ void release_slab(int stage) {
-    if constexpr (!kWgmma) __syncwarp();
     if (is_teller()) barriers().slabs.arrive_empty(stage);
   }
   /// The steps of a batch, read here and not where they are used, which would have to wait for them.
@@ -217,7 +215,7 @@ class Multiplier {
   __device__ __forceinline__ void enter_slab(Walk& walk) {
     const float filter_scale[2] = {__ldg(walk.scale), __ldg(walk.scale + 8)};
     barriers().slabs.wait_full(slab_);
-    const SlabScale slab_scale = barriers().scales[slab_.stage];
+    const SlabScale slab_scale = scale_of_slab();
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       walk.factor[i] = slab_scale.inverse * fabsf(filter_scale[i]);
@@ -229,6 +227,17 @@ class Multiplier {
         doubt(i) = doubtful || !(before <= 0) ? fabsf(before) + bound : before - bound;
       }
     }
+  }
+
+  /// Read by those that tell when the slab has been used.
+  __device__ __forceinline__ SlabScale scale_of_slab() const {
+    SlabScale scale = {1, Fit::kGood};
+    if (is_teller()) scale = barriers().scales[slab_.stage];
+    if constexpr (kWgmma) {
+      scale.inverse = __shfl_sync(~0u, scale.inverse, 0);
+      scale.fit = static_cast<Fit>(__shfl_sync(~0u, static_cast<int>(scale.fit), 0));
+    }
+    return scale;
   }
 
   /// To the next slab; false if there is none.

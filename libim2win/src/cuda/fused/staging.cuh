@@ -138,8 +138,8 @@ class WindowStaging {
       }
       release(cursor_.stage);
     }
-    if (raw()) {  // all of the warp have read them: see release
-      if (thread_ % 32 == 0) barriers().raw.arrive_empty(lines_.stage);
+    if (raw()) {
+      barriers().raw.arrive_empty(lines_.stage);
       lines_.advance(a_.tile.raw.stages);
     }
     cursor_.advance(a_.tile.slab_stages);
@@ -346,10 +346,12 @@ class WindowStaging {
 
   /// What this thread stored becomes visible to those who multiply; wgmma reads by the async proxy.
   __device__ __forceinline__ void release(int stage) {
-    if constexpr (T::kInstructions == Instructions::kWgmma)
+    if constexpr (T::kInstructions == Instructions::kWgmma) {
       ::cuda::ptx::fence_proxy_async(::cuda::ptx::space_shared);
-    __syncwarp();
-    if (thread_ % 32 == 0) barriers().slabs.arrive_full(stage);
+      __syncwarp();
+      if (thread_ % 32 != 0) return;
+    }
+    barriers().slabs.arrive_full(stage);
   }
 
   __device__ __forceinline__ void sync() {
