@@ -100,6 +100,22 @@ def test_nan_of_an_image_and_of_a_group_stays_there(target: Target) -> None:
 
 
 @pytest.mark.parametrize("target", all_targets())
+def test_nan_amid_a_tile_leaves_its_other_outputs(target: Target) -> None:
+    """In float64, where some lanes of a warp form their sums again while others write theirs."""
+    problem = Problem(
+        n=2, c=30, h=9, w=10, k=56, r=2, s=4, stride=(1, 2), padding=((0, 4), (1, 4)),
+        dilation=(3, 3), groups=2,
+    )  # fmt: skip
+    x, weight = normal(problem.input_shape, "float64"), normal(problem.weight_shape, "float64")
+    clean = target.run(problem, x, weight)
+    x[0, 20] = np.nan
+    y = target.run(problem, x, weight)
+    assert np.isnan(y[0, 28:]).any()
+    assert y[1].tobytes() == clean[1].tobytes()
+    assert y[0, :28].tobytes() == clean[0, :28].tobytes()
+
+
+@pytest.mark.parametrize("target", all_targets())
 def test_overflow_makes_an_infinity_of_its_sign(target: Target) -> None:
     problem = Problem(c=2, h=1, w=2, k=2, r=1, s=1)
     x = np.array([LARGEST, -LARGEST, 1, -1], np.float32).reshape(problem.input_shape)
