@@ -34,16 +34,16 @@ struct Kernel {
   static constexpr int kFirstMultiplier = kShape.first_multiplier();
   // Of a thread, once the warpgroups have dealt anew what the block has from launch, which is 168 or 128
   // of each thread: sums, and what the compiler was seen to need beside them.
-  static constexpr bool kFewThreads = kShape.staging_warpgroups == 1;
-  static constexpr int kMultiplyingRegisters =
-      std::clamp(kOperands == Operands::kSplit ? (2 * kSums + 56) / 8 * 8 : (kSums + 80) / 8 * 8,
-                 136, kFewThreads ? 216 : 200);
-  static constexpr int kStagingRegisters =
-      kFewThreads ? 3 * 168 - 2 * kMultiplyingRegisters : 2 * 128 - kMultiplyingRegisters;
+  static constexpr int kMultiplyingRegisters = std::clamp(
+      kOperands == Operands::kSplit ? (2 * kSums + 56) / 8 * 8 : (kSums + 80) / 8 * 8, 136, 200);
+  static constexpr int kStagingRegisters = kShape.staging_warpgroups == 1
+                                               ? 3 * 168 - 2 * kMultiplyingRegisters
+                                               : 2 * 128 - kMultiplyingRegisters;
 };
 
-/// Of an mbarrier, how many of some threads arrive: where others read or write what these did as they do,
-/// each for itself; where by the async proxy, lane 0 of a warp for all lanes, once they have met.
+/// How many of so many threads arrive at the mbarrier of a slab or of filters. With mma.sync, whose operands
+/// threads read for themselves, each of them; with wgmma, which reads by the async proxy, lane 0 of a warp
+/// for all its lanes, once these have met.
 template <class T>
 constexpr int arrivals(int threads) {
   return T::kInstructions == Instructions::kMma ? threads : threads / 32;
