@@ -1,5 +1,5 @@
-// im2win_fused. Persistent blocks: one or two warpgroups stage operands in shared memory
-// (staging.cuh), two multiply (multiply.cuh) and write (writer.cuh).
+// im2win_fused. Persistent blocks: one or two warpgroups bring operands to shared memory
+// (staging.cuh, boxes.cuh, and a warp of them loader.cuh), two multiply (multiply.cuh) and write (writer.cuh).
 #pragma once
 
 #include "cuda/fused/arguments.cuh"

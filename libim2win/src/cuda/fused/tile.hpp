@@ -84,8 +84,8 @@ constexpr int kMaxPhases = 4;
 /// Swizzles repeat after as many positions, where planes begin.
 constexpr int kSwizzlePositions = 8;
 
-/// The threads of a block: warpgroups that bring operands, whose last warp brings filters and the others
-/// windows, and two warpgroups that multiply.
+/// The threads of a block: warpgroups that bring operands, whose last warp loads filters and raw lines, the
+/// others windows; and two warpgroups that multiply.
 constexpr int kFilterThreads = 32;
 constexpr int kMultiplyingThreads = 256;
 constexpr int kMaxStagingThreads = 224;
