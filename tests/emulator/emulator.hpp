@@ -108,11 +108,6 @@ inline unsigned __reduce_min_sync(unsigned, unsigned value) {
 
 inline void __nanosleep(unsigned) {}
 
-template <class T>
-T __shfl_xor_sync(unsigned mask, T value, int lanes) {
-  return __shfl_sync(mask, value, static_cast<int>(threadIdx.x % 32) ^ lanes);
-}
-
 template <class To, class From>
 To bits_as(From from) {
   To to;

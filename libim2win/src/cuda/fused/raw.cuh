@@ -226,13 +226,13 @@ class RawUnits {
     }
   }
 
+ private:
   /// A bit for each element of a unit whose channel is one of so many.
   __device__ __forceinline__ uint32_t existing(int channels) const {
     if (unit_columns_ > 1 || channels >= kElements) return ~0u;  // see Place
     return (1u << max(channels, 0)) - 1;
   }
 
- private:
   __device__ __forceinline__ int channel(int e) const { return e & (unit_channels_ - 1); }
   __device__ __forceinline__ int column(int e) const { return e >> __popc(unit_channels_ - 1); }
 
