@@ -8,10 +8,8 @@ namespace im2win::cuda::fused {
 
 double CostModel::cycles(const Tile& tile, const KernelShape&) const {
   static std::mt19937 random(2023);
-  return std::uniform_real_distribution<double>(tile.stored    ? 0.9
-                                                : tile.boxed() ? 0.95
-                                                               : 1,
-                                                2)(random);
+  const bool boxed = tile.boxed() || tile.raw.boxed;
+  return std::uniform_real_distribution<double>(tile.stored ? 0.9 : boxed ? 0.95 : 1, 2)(random);
 }
 
 }  // namespace im2win::cuda::fused

@@ -194,18 +194,17 @@ CUtensorMap tensor_map(CUtensorMapDataType, int64_t element_bytes, const void* d
   static_assert(sizeof map <= sizeof(CUtensorMap));
   map.data = static_cast<char*>(const_cast<void*>(data));
   map.element_bytes = element_bytes;
-  map.row_bytes = box.channels * element_bytes;
-  const int order[] = {1, 3, 0, 2};
-  const int64_t sides[] = {box.channels, box.columns, box.images, box.rows};
+  map.swizzled = box.swizzled;
   for (int i = 0; i < 4; ++i) {
-    map.size[i] = tensor.size[order[i]];
-    map.stride_bytes[i] = i == 0 ? element_bytes : tensor.stride[order[i]] * element_bytes;
-    map.box[i] = sides[i];
+    map.size[i] = tensor.size[box.order[i]];
+    map.stride_bytes[i] = i == 0 ? element_bytes : tensor.stride[box.order[i]] * element_bytes;
+    map.box[i] = box.sides[i];
     if (i > 0 && map.size[i] > 1 && (map.stride_bytes[i] <= 0 || map.stride_bytes[i] % 16 != 0))
       emulator::fail("a tensor map of no whole words");
     if (map.size[i] < 1 || map.box[i] < 1 || map.box[i] > 256)
       emulator::fail("a tensor map of impossible sizes");
   }
+  if (map.box[0] * element_bytes % 16 != 0) emulator::fail("a tensor map of no whole rows");
   if (reinterpret_cast<uintptr_t>(data) % 16 != 0) emulator::fail("a misaligned tensor map");
   CUtensorMap result{};
   std::memcpy(&result, &map, sizeof map);

@@ -42,11 +42,12 @@ void may_read(std::initializer_list<Range> ranges);
 /// Ends the program unless all of it may be read.
 void require_readable(const void* p, size_t bytes);
 
-/// What a CUtensorMap holds here: along C, W, N and H.
+/// What a CUtensorMap holds here: along a box's dimensions.
 struct TensorMap {
   char* data;
-  int64_t element_bytes, row_bytes;
+  int64_t element_bytes;
   int64_t size[4], stride_bytes[4], box[4];
+  bool swizzled;
 };
 
 /// Lets others run until `condition` holds; `what` and `number` say what that is, for people.

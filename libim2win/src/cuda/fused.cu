@@ -52,10 +52,10 @@ class Fused final : public Convolution {
     a.input = static_cast<const Element*>(buffers.input);
     a.filters = static_cast<const char*>(buffers.filter);
     a.outputs.bind(buffers);
-    if (reinterpret_cast<uintptr_t>(buffers.input) % kUnitBytes != 0)
-      a.vectors = a.copies = a.boxed = a.stored = false;
+    if (reinterpret_cast<uintptr_t>(buffers.input) % kUnitBytes != 0) a.refuse_words();
     if (reinterpret_cast<uintptr_t>(buffers.output) % kUnitBytes != 0) a.words = a.stored = false;
-    if (a.boxed) boxed_.map_inputs(buffers.input, a.inputs);
+    if (a.boxed) boxed_.map_planes(buffers.input, a.inputs);
+    if (a.tile.raw.boxed) boxed_.map_lines(buffers.input, a.inputs);
     if (a.stored) a.output = boxed_.map_output(buffers.output);
     launch_shared("fused_kernel", kernel_.run, blocks_, kernel_.shape.threads(),
                   static_cast<size_t>(a.shared.total), stream, a);

@@ -33,21 +33,20 @@ CUtensorMapSwizzle swizzle_of(int64_t row_bytes) {
 CUtensorMap tensor_map(CUtensorMapDataType type, int64_t element_bytes, const void* data,
                        const Tensor& tensor, const Box& box) {
   static const EncodeTiled encode = find_encode_tiled();
-  constexpr int kOrder[] = {1, 3, 0, 2};
   constexpr int64_t kAnyStride = 16;
   cuuint64_t sizes[4], strides[3];
   for (int i = 0; i < 4; ++i) {
-    sizes[i] = static_cast<cuuint64_t>(tensor.size[kOrder[i]]);
+    sizes[i] = static_cast<cuuint64_t>(tensor.size[box.order[i]]);
     if (i == 0) continue;
-    const int64_t bytes = tensor.stride[kOrder[i]] * element_bytes;
+    const int64_t bytes = tensor.stride[box.order[i]] * element_bytes;
     strides[i - 1] = static_cast<cuuint64_t>(sizes[i] > 1 ? bytes : kAnyStride);
   }
-  const cuuint32_t sides[] = {box.channels, box.columns, box.images, box.rows};
   constexpr cuuint32_t kSteps[] = {1, 1, 1, 1};
   CUtensorMap map;
   const CUresult result =
-      encode(&map, type, 4, const_cast<void*>(data), sizes, strides, sides, kSteps,
-             CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle_of(box.channels * element_bytes),
+      encode(&map, type, 4, const_cast<void*>(data), sizes, strides, box.sides, kSteps,
+             CU_TENSOR_MAP_INTERLEAVE_NONE,
+             box.swizzled ? swizzle_of(box.sides[0] * element_bytes) : CU_TENSOR_MAP_SWIZZLE_NONE,
              CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   if (result != CUDA_SUCCESS)
     fail(IM2WIN_CUDA_ERROR, "cuTensorMapEncodeTiled failed with CUresult ", int{result});

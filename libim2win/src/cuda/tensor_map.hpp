@@ -10,15 +10,17 @@
 
 namespace im2win::cuda {
 
-/// Along C, W, N and H, which is their order in shared memory, fastest first. What of a box is outside
-/// its tensor is zero when it is read, and not written.
+/// The dimensions of a box, fastest first in shared memory, and its sides along them. What of it is
+/// outside its tensor is zero when it is read, and not written. Along the first dimension it begins with
+/// a whole word of 16 bytes (anything else is an illegal instruction, as an H200 showed).
 struct Box {
-  uint32_t channels, columns, images, rows;
+  int order[4];
+  uint32_t sides[4];
+  bool swizzled;  // rows, along the first dimension, which have 32, 64 or 128 bytes then
 };
 
-/// Boxes of a tensor, element [0, 0, 0, 0] of which is at `data`. A row of channels has 32, 64 or 128
-/// bytes in shared memory, swizzled. Sizes are above 0 and at most 2^31; strides, where the size is not
-/// 1, whole words of 16 bytes; strides[1] is 1.
+/// Boxes of a tensor, element [0, 0, 0, 0] of which is at `data`. Sizes are above 0 and at most 2^31;
+/// strides, where the size is not 1, whole words of 16 bytes, but 1 along a box's first dimension.
 CUtensorMap tensor_map(CUtensorMapDataType type, int64_t element_bytes, const void* data,
                        const Tensor& tensor, const Box& box);
 

@@ -106,11 +106,15 @@ Arguments<Element>::Arguments(const Problem& problem, const TileChoice& choice,
       boxed(tile.boxed()),
       stored(tile.stored != 0),
       raw_rows(std::max(tile.raw.rows, 1)),
+      raw_words(std::max<int64_t>(tile.raw.pitch * moved_bytes(operands) / kUnitBytes, 1)),
       raw_lines(static_cast<int32_t>(tile.raw_lines())),
-      raw_column(static_cast<int32_t>(raw_column_elements(problem))),
-      raw_channel(tile.raw.channels > 1 ? tile.images * tile.raw.rows * tile.raw.pitch
-                                        : static_cast<int32_t>(stride_c)),
-      raw_shift(tile.raw.channels > 1 ? static_cast<int32_t>(stride_c & (kUnitBytes - 1)) : 0),
+      raw_column(tile.raw.boxed ? 1 : static_cast<int32_t>(raw_column_elements(problem))),
+      raw_channel(tile.raw.channels > 1 || tile.raw.boxed
+                      ? tile.images * tile.raw.rows * tile.raw.pitch
+                      : static_cast<int32_t>(stride_c)),
+      raw_shift(tile.raw.channels > 1 && !tile.raw.boxed
+                    ? static_cast<int32_t>(stride_c & (kUnitBytes - 1))
+                    : 0),
       reach(reach_right(problem, tile)),
       input_begin(byte_extent(problem.input, element_bytes(problem.dtype)).begin),
       input_end(byte_extent(problem.input, element_bytes(problem.dtype)).end),

@@ -46,15 +46,15 @@ struct Arguments {
   int64_t stride_n, stride_c;
   int32_t row_stride, column_stride;  // of the input
   int32_t r, s;
-  // Boxes: of the input's phases, in rows, then columns; and of the output.
+  // Boxes: of the input's phases, in rows, then columns, or of lines, in rows; and of the output.
   CUtensorMap inputs[kMaxPhases], output;
   Divisor column_groups, phase_rows, phase_columns;
   int32_t phase_rows_above, phase_columns_left;  // of the padding, and more to whole phases
   bool boxed, stored;
   // Raw lines.
-  Divisor raw_rows;
-  int32_t raw_lines;   // of a slab
-  int32_t raw_column;  // elements from a pixel to the next
+  Divisor raw_rows, raw_words;  // rows of a channel and image, 16-byte words of a line
+  int32_t raw_lines;            // of a slab
+  int32_t raw_column;           // elements from a pixel to the next
   int32_t raw_channel,
       raw_shift;  // from a channel to the next: elements, and how far past 16 bytes
   int32_t reach;  // input columns that a position's plane and unit reach to the right
@@ -67,6 +67,12 @@ struct Arguments {
 
   Arguments(const Problem& problem, const TileChoice& choice, const KernelShape& shape,
             Operands operands);
+
+  /// For an input that is no words of 16 bytes.
+  void refuse_words() {
+    vectors = copies = boxed = stored = false;
+    if (tile.raw.boxed) tile.raw = {};
+  }
 };
 
 struct Tap {

@@ -20,28 +20,34 @@ class BoxedTensors {
         stride_h_(problem.stride_h),
         stride_w_(problem.stride_w),
         bytes_(moved_bytes(operands)),
-        input_type_(operands == Operands::kTf32 ? CU_TENSOR_MAP_DATA_TYPE_TFLOAT32
-                                                : type_of(operands)),
+        input_type_(operands == Operands::kTf32 && tile.boxed() ? CU_TENSOR_MAP_DATA_TYPE_TFLOAT32
+                                                                : type_of(operands)),
         output_type_(type_of(operands)),
-        input_box_{unsigned_of(tile.row_units * tile.unit_channels), unsigned_of(tile.pitch),
-                   unsigned_of(tile.images), unsigned_of(tile.box_rows)},
-        output_box_{unsigned_of(kBoxRowBytes / bytes_), unsigned_of(tile.columns),
-                    unsigned_of(tile.images), unsigned_of(tile.rows)} {}
+        plane_{{1, 3, 0, 2},
+               {unsigned_of(tile.row_units * tile.unit_channels), unsigned_of(tile.pitch),
+                unsigned_of(tile.images), unsigned_of(tile.box_rows)},
+               true},
+        lines_{{3, 2, 0, 1},
+               {unsigned_of(tile.raw.pitch), unsigned_of(tile.raw.rows), unsigned_of(tile.images),
+                unsigned_of(tile.raw.channels)},
+               false},
+        output_box_{{1, 3, 0, 2},
+                    {unsigned_of(kBoxRowBytes / bytes_), unsigned_of(tile.columns),
+                     unsigned_of(tile.images), unsigned_of(tile.rows)},
+                    true} {}
 
-  /// Each phase is every stride'th row and column, from one on.
-  void map_inputs(const void* data, CUtensorMap (&maps)[kMaxPhases]) const {
-    CUtensorMap* map = maps;
+  /// Planes of each phase: every stride'th row and column, from one on.
+  void map_planes(const void* data, CUtensorMap (&maps)[kMaxPhases]) const {
     for (int64_t row = 0; row < stride_h_; ++row)
-      for (int64_t column = 0; column < stride_w_; ++column, ++map) {
-        Tensor phase = input_;
-        phase.size[2] = ceil_div(input_.size[2] - row, stride_h_);
-        phase.size[3] = ceil_div(input_.size[3] - column, stride_w_);
-        phase.stride[2] *= stride_h_;
-        phase.stride[3] *= stride_w_;
-        const int64_t first = row * input_.stride[2] + column * input_.stride[3];
-        *map = tensor_map(input_type_, bytes_, static_cast<const char*>(data) + first * bytes_,
-                          phase, input_box_);
-      }
+      for (int64_t column = 0; column < stride_w_; ++column)
+        maps[row * stride_w_ + column] =
+            map_phase(data, {row, column}, {stride_h_, stride_w_}, plane_);
+  }
+
+  /// Lines of every stride'th row, from one on.
+  void map_lines(const void* data, CUtensorMap (&maps)[kMaxPhases]) const {
+    for (int64_t row = 0; row < stride_h_; ++row)
+      maps[row] = map_phase(data, {row, 0}, {stride_h_, 1}, lines_);
   }
 
   CUtensorMap map_output(const void* data) const {
@@ -49,6 +55,21 @@ class BoxedTensors {
   }
 
  private:
+  struct Pixels {
+    int64_t rows, columns;
+  };
+
+  CUtensorMap map_phase(const void* data, Pixels first, Pixels step, const Box& box) const {
+    Tensor phase = input_;
+    phase.size[2] = ceil_div(input_.size[2] - first.rows, step.rows);
+    phase.size[3] = ceil_div(input_.size[3] - first.columns, step.columns);
+    phase.stride[2] *= step.rows;
+    phase.stride[3] *= step.columns;
+    const int64_t begin = first.rows * input_.stride[2] + first.columns * input_.stride[3];
+    return tensor_map(input_type_, bytes_, static_cast<const char*>(data) + begin * bytes_, phase,
+                      box);
+  }
+
   static CUtensorMapDataType type_of(Operands operands) {
     switch (operands) {
       case Operands::kHalf: return CU_TENSOR_MAP_DATA_TYPE_FLOAT16;
@@ -61,7 +82,7 @@ class BoxedTensors {
   Tensor input_, output_;
   int64_t stride_h_, stride_w_, bytes_;
   CUtensorMapDataType input_type_, output_type_;
-  Box input_box_, output_box_;
+  Box plane_, lines_, output_box_;
 };
 
 }  // namespace im2win::cuda::fused

@@ -43,7 +43,7 @@ double CostModel::slab_cycles(const Tile& tile, const KernelShape& shape) const 
   if (copies_) return 450 + 1.5 * units * (few_threads ? 1.3 : 1);
   const double rounds = units * (few_threads ? 1.6 : 1);
   if (tile.raw.stages == 0) return split_ ? 1600 + 15.4 * rounds : 3100 + 6.8 * rounds;
-  const double lines = double(tile.raw_lines());
+  const double lines = tile.raw.boxed ? 0 : double(tile.raw_lines());
   return split_ ? 2500 + 7.0 * rounds + 90 * lines
                 : std::max(2400 + 2.0 * rounds, 1700 + 210 * lines);
 }

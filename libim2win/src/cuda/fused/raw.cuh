@@ -2,7 +2,9 @@
 // neighbours, a slab ahead of their use. No register holds what is under way, and so enough is.
 //
 // A line is of a channel and an image (or, where channels are neighbours, of an image): the rows under
-// a tile, from the first input to the last, or, where rows between them are not needed, one row.
+// a tile, from the first input to the last, or, where rows between them are not needed, one row. Where
+// the tensor memory accelerator takes the input, single rows are the lines of a box, which a thread has
+// copied at once, with zeros for what is outside.
 #pragma once
 
 #include <cuda/ptx>
@@ -55,14 +57,19 @@ class LinePixels {
   __device__ __forceinline__ int y(int row) const { return y0_ + row * a_.stride_h; }
   __device__ __forceinline__ int x(int column) const { return x0_ + column * a_.stride_w; }
 
+  /// Where lines of single rows begin: a box's with a word of so many elements.
+  __device__ __forceinline__ int begin(int word) const {
+    return a_.tile.raw.boxed ? x0_ & -word : max(x0_, 0);
+  }
+
   /// Of the line of a row of positions. A run that begins right of the image begins with its next row.
   __device__ __forceinline__ int first(int row) const {
-    return a_.tile.raw.rows > 1 ? y(row) * a_.w + max(x0_, 0)
-                                : max(y0_ * a_.w + min(x(begin_), a_.w), 0);
+    return a_.tile.raw.apart() ? y(row) * a_.w + begin(1)
+                               : max(y0_ * a_.w + min(x(begin_), a_.w), 0);
   }
   /// Below the first where there is none.
   __device__ __forceinline__ int last(int row) const {
-    if (a_.tile.raw.rows > 1) {
+    if (a_.tile.raw.apart()) {
       if (y(row) < 0 || y(row) >= a_.h) return INT32_MIN;
       return y(row) * a_.w + min(x(a_.tile.pitch - 1) + a_.reach, a_.w - 1);
     }
@@ -99,11 +106,41 @@ class RawStaging {
 
   /// The next slab's; there is room.
   __device__ __forceinline__ void bring() {
+    const uint32_t bytes = a_.tile.raw.boxed ? copy_box() : copy_lines();
+    ::cuda::ptx::mbarrier_arrive_expect_tx(::cuda::ptx::sem_release, ::cuda::ptx::scope_cta,
+                                           ::cuda::ptx::space_shared,
+                                           &barriers().raw.full[to_.stage], bytes);
+    ahead_.advance(a_);
+    to_.advance(a_.tile.raw.stages);
+  }
+
+ private:
+  __device__ __forceinline__ int first_channel() const {
+    return ahead_.chunk * a_.tile.units * a_.tile.unit_channels;
+  }
+
+  /// Returns the bytes that this thread has under way.
+  __device__ __forceinline__ uint32_t copy_box() const {
+    if (threadIdx.x % 32 != 0) return 0;
+    const TilePosition& tile = ahead_.tile;
+    const auto [down, phase] = a_.phase_rows.divide(
+        ahead_.tap_group * a_.dilation_h - a_.padding_top + a_.phase_rows_above * a_.stride_h);
+    const int32_t at[] = {LinePixels<Element>(a_, tile, 0).begin(kUnitBytes / sizeof(Moved)),
+                          tile.p + down - a_.phase_rows_above, static_cast<int32_t>(tile.n),
+                          tile.group * static_cast<int>(a_.channels) + first_channel()};
+    ::cuda::ptx::cp_async_bulk_tensor(::cuda::ptx::space_cluster, ::cuda::ptx::space_global,
+                                      block_.raw(to_.stage), &a_.inputs[phase], at,
+                                      &barriers().raw.full[to_.stage]);
+    return static_cast<uint32_t>(a_.raw_lines * a_.tile.raw.pitch) * sizeof(Moved);
+  }
+
+  /// Likewise; a lane has every 32nd line.
+  __device__ __forceinline__ uint32_t copy_lines() const {
     const LinePixels<Element> pixels(a_, ahead_.tile, ahead_.tap_group);
-    const int first_channel = ahead_.chunk * a_.tile.units * a_.tile.unit_channels;
+    const int first_channel = this->first_channel();
     const Moved* input = origin<T>(a_, ahead_.tile, first_channel);
     uint32_t bytes = 0;
-    const bool rows_apart = a_.tile.raw.rows > 1;
+    const bool rows_apart = a_.tile.raw.apart();
     int first = pixels.first(0), last = pixels.last(0);  // of all lines, where rows are not apart
     for (int line = threadIdx.x % 32; line < a_.raw_lines; line += 32) {
       int channel_image = line;
@@ -126,14 +163,9 @@ class RawStaging {
         block_.extents(to_.stage, a_.raw_lines)[line] = {begin, begin + count};
       }
     }
-    ::cuda::ptx::mbarrier_arrive_expect_tx(::cuda::ptx::sem_release, ::cuda::ptx::scope_cta,
-                                           ::cuda::ptx::space_shared,
-                                           &barriers().raw.full[to_.stage], bytes);
-    ahead_.advance(a_);
-    to_.advance(a_.tile.raw.stages);
+    return bytes;
   }
 
- private:
   /// How far past a word of 16 bytes.
   __device__ __forceinline__ static uint32_t word_shift(const Moved* p) {
     return static_cast<uint32_t>(reinterpret_cast<uintptr_t>(p) % kUnitBytes);
@@ -187,7 +219,7 @@ class RawUnits {
   static constexpr int kElements = traits(T::kOperands).unit_elements;
 
   /// `first` is where the first line begins in the input, `channels` how many the slab has or more.
-  /// Offsets of places count from `lines`, wherever that is.
+  /// Offsets of places count from `lines`, wherever that is. Lines of a box begin with a word.
   /// Lines begin as far past 16 bytes as their elements do in the input, which is the same for all of
   /// a channel, and for channels that are a unit's apart (Search::has_raw_lines).
   __device__ __forceinline__ RawUnits(const Arguments<Element>& a, uint32_t lines,
@@ -198,7 +230,10 @@ class RawUnits {
         unit_bytes_(unit_channels_ * a.raw_channel * static_cast<int>(sizeof(Moved))),
         are_whole_(a.tile.unit_columns == 1 && channels >= a.tile.units * unit_channels_) {
     constexpr uint32_t kWordElements = kUnitBytes / sizeof(Moved);
-    const auto start = static_cast<uint32_t>(reinterpret_cast<uintptr_t>(first) / sizeof(Moved));
+    const auto start =
+        a.tile.raw.boxed
+            ? 0u
+            : static_cast<uint32_t>(reinterpret_cast<uintptr_t>(first) / sizeof(Moved));
 #pragma unroll
     for (int e = 0; e < kElements; ++e) {
       const uint32_t shift = (start + channel(e) * a.raw_shift) % kWordElements;

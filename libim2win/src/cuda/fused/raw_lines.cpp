@@ -23,11 +23,15 @@ bool has_raw_lines(const Problem& problem, const Tile& tile, int64_t word) {
   return column == 1 || (column > 1 && tile.chunks == 1 && problem.groups == 1);
 }
 
+/// Under a row of positions, padding among them.
+int64_t row_pixels(const Problem& problem, const Tile& tile) {
+  return (tile.pitch - 1) * problem.stride_w + reach_right(problem, tile) + 1;
+}
+
 /// Of the longest line.
 int64_t line_pixels(const Problem& problem, const Tile& tile, bool rows_apart) {
   const int64_t stride_w = problem.stride_w, row = problem.stride_h * problem.w;
-  const int64_t reach = reach_right(problem, tile);
-  const int64_t width = (tile.pitch - 1) * stride_w + reach + 1;
+  const int64_t reach = reach_right(problem, tile), width = row_pixels(problem, tile);
   if (rows_apart) return std::min(width, problem.w);
   const int64_t positions = tile.plane_positions - 1;
   const int64_t rows = ceil_div(positions, int64_t{tile.pitch});
@@ -37,6 +41,26 @@ int64_t line_pixels(const Problem& problem, const Tile& tile, bool rows_apart) {
                                    reach + problem.padding_left + problem.padding_right + 1
                              : (position_rows(tile) - 1) * row + width;
   return std::min(pixels, problem.h * problem.w);
+}
+
+constexpr int64_t kTooMany = int64_t{1} << 20;
+
+/// Each row under a tile, whether it is in the input or not, from a whole word on.
+RawLines box_of_lines(const Problem& problem, const Tile& tile, int64_t channels, int64_t word) {
+  const bool tiles_begin_words =
+      tile.columns >= problem.q || tile.columns * problem.stride_w % word == 0;
+  const bool begins_word = problem.padding_left % word == 0 && tiles_begin_words;
+  const int64_t pixels = row_pixels(problem, tile) + (begins_word ? 0 : word - 1);
+  RawLines box{};
+  box.boxed = 1;
+  box.channels = static_cast<int32_t>(channels);
+  box.rows = static_cast<int32_t>(position_rows(tile));
+  box.pitch = static_cast<int32_t>(std::min(round_up(pixels, word), kTooMany));
+  return box;
+}
+
+bool fits_box(const RawLines& lines, const Tile& tile) {
+  return std::max({lines.pitch, lines.rows, tile.images, lines.channels}) <= kMaxBox;
 }
 
 }  // namespace
@@ -54,12 +78,14 @@ int64_t raw_column_elements(const Problem& problem) {
 
 int raw_forms(const Problem& problem, Operands operands, const Tile& tile,
               RawLines (&forms)[kMaxRawForms]) {
-  constexpr int64_t kTooMany = int64_t{1} << 20;
   const int64_t word = kUnitBytes / moved_bytes(operands), column = raw_column_elements(problem);
-  if (!has_raw_lines(problem, tile, word)) return 0;
   const int64_t channels =
       std::min<int64_t>(int64_t{tile.units} * tile.unit_channels, problem.c_per_group());
   int count = 0;
+  if (const RawLines box = box_of_lines(problem, tile, channels, word);
+      has_line_boxes(problem, operands) && fits_box(box, tile))
+    forms[count++] = box;
+  if (!has_raw_lines(problem, tile, word)) return count;
   for (const bool rows_apart : {false, true}) {
     // Lines of rows begin equally far past 16 bytes, too.
     if (rows_apart && problem.stride_h * problem.w * column % word != 0) break;

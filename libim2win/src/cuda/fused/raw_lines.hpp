@@ -12,10 +12,10 @@ namespace im2win::cuda::fused {
 /// where the input has no raw lines, as rows do not follow each other.
 int64_t raw_column_elements(const Problem& problem);
 
-constexpr int kMaxRawForms = 2;
+constexpr int kMaxRawForms = 3;
 
 /// The forms that the lines of a tile may have, but for their stages: all rows under it in a line, or
-/// each in its own. Returns how many there are.
+/// each in its own, or these as a box. Returns how many there are.
 int raw_forms(const Problem& problem, Operands operands, const Tile& tile,
               RawLines (&forms)[kMaxRawForms]);
 

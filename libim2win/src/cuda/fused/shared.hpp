@@ -58,6 +58,9 @@ constexpr int table_columns(int columns) {
 constexpr int kBoxRowBytes = 128;
 constexpr int kBoxedFilters = 64;
 
+/// What boxes' rows without a swizzle begin at multiples of.
+constexpr int kRawAlignment = 128;
+
 /// For the rings' barriers and what goes with them; and what boxes' beginnings are multiples of, as
 /// swizzles repeat.
 constexpr int kBarrierBytes = 1024;
@@ -103,11 +106,12 @@ inline SharedLayout shared_layout(const Tile& tile, const KernelShape& shape, Op
   layout.places =
       layout.columns + 4 * table_columns(shape.columns) * static_cast<int32_t>(sizeof(ColumnPlace));
   const int64_t place_bytes = int64_t{tile.positions} * static_cast<int64_t>(sizeof(Place));
-  layout.raw = layout.places + static_cast<int32_t>(round_up(place_bytes, kUnitBytes));
-  layout.raw_stage =
-      static_cast<int32_t>(tile.raw_lines()) * tile.raw.pitch * moved_bytes(operands);
+  layout.raw = static_cast<int32_t>(round_up(layout.places + place_bytes, kRawAlignment));
+  layout.raw_stage = static_cast<int32_t>(
+      round_up(tile.raw_lines() * tile.raw.pitch * moved_bytes(operands), kRawAlignment));
   layout.extents = layout.raw + tile.raw.stages * layout.raw_stage;
-  const int64_t extents = operands == Operands::kSplit ? tile.raw.stages * tile.raw_lines() : 0;
+  const bool has_extents = operands == Operands::kSplit && !tile.raw.boxed;
+  const int64_t extents = has_extents ? tile.raw.stages * tile.raw_lines() : 0;
   layout.total =
       layout.extents + static_cast<int32_t>(extents * static_cast<int64_t>(sizeof(LineExtent)));
   return layout;

@@ -83,8 +83,9 @@ class WindowStaging {
                                                  int row, Place& place) const {
     const RawLines& lines = a_.tile.raw;
     const int x = place.column;
-    const int line = image * lines.rows + (lines.rows > 1 ? row : 0);
-    const int in_line = lines.rows > 1 ? x - max(pixels.x(0), 0) : row * a_.stride_h * a_.w + x;
+    const int line = image * lines.rows + (lines.apart() ? row : 0);
+    const int in_line =
+        lines.apart() ? x - pixels.begin(kUnitBytes / sizeof(Moved)) : row * a_.stride_h * a_.w + x;
     place.offset = (line * lines.pitch + in_line * a_.raw_column) * static_cast<int>(sizeof(Moved));
     place.column = static_cast<int>(elements_at(x));
   }
@@ -112,7 +113,7 @@ class WindowStaging {
     const Moved* from = origin<T>(a_, tile, first_channel);
     uint32_t lines = 0;
     if (raw()) {
-      const int first = pixels.first(0), before = a_.tile.raw.rows > 1 ? 0 : row * a_.w - first;
+      const int first = pixels.first(0), before = a_.tile.raw.apart() ? 0 : row * a_.w - first;
       lines = ptx::shared_address(block_.raw(lines_.stage)) +
               static_cast<uint32_t>(before * a_.raw_column * static_cast<int>(sizeof(Moved)));
       from += first * a_.raw_column;
@@ -281,7 +282,9 @@ class WindowStaging {
 
   /// Reads the slab for its largest magnitude and again to split it.
   __device__ __forceinline__ void stage_split(const Source& source) {
-    const Scale scale = Scale::of(merge(raw() ? magnitudes_of_lines() : magnitudes_of(source)));
+    const Scale scale = Scale::of(merge(!raw()              ? magnitudes_of(source)
+                                        : a_.tile.raw.boxed ? magnitudes_of_box(source.channels)
+                                                            : magnitudes_of_lines()));
     barriers().slabs.wait_empty(cursor_);
     if (thread_ == 0) barriers().scales[cursor_.stage] = {scale.inverse, scale.fit};
     char* high = block_.slab(cursor_.stage);
@@ -312,24 +315,44 @@ class WindowStaging {
 
   /// Faster, as lines have each element once, and in words; some are of no position, perhaps.
   __device__ __forceinline__ Magnitudes magnitudes_of_lines() {
-    const float* elements = reinterpret_cast<const float*>(block_.raw(lines_.stage));
     const LineExtent* extents = block_.extents(lines_.stage, a_.raw_lines);
-    constexpr int kWord = kUnitBytes / sizeof(float);
+    const int words = a_.raw_lines * static_cast<int>(a_.raw_words.divisor);
     Magnitudes magnitudes;
-    for (int line = thread_ / 32; line < a_.raw_lines; line += T::kStagingThreads / 32) {
-      const LineExtent extent = extents[line];
-      const auto count = static_cast<unsigned>(extent.end - extent.begin);
-#pragma unroll 2
-      for (int i = (extent.begin / kWord + thread_ % 32) * kWord; i < extent.end; i += 32 * kWord) {
-        const float4 word = *reinterpret_cast<const float4*>(elements + i);
-        const auto in_line = [&](int e, float x) {
-          return static_cast<unsigned>(i + e - extent.begin) < count ? x : 0.0f;
-        };
-        magnitudes.add(in_line(0, word.x), in_line(1, word.y));
-        magnitudes.add(in_line(2, word.z), in_line(3, word.w));
+    for (int word = thread_; word < words; word += T::kStagingThreads) {
+      const LineExtent extent = extents[a_.raw_words.quotient(word)];
+      const int begin = word * kWord;
+      if (begin >= extent.end || begin + kWord <= extent.begin) continue;
+      float4 x = raw_word(word);
+      if (begin < extent.begin || begin + kWord > extent.end) {
+        const auto is_out = [&](int i) { return i < extent.begin || i >= extent.end; };
+        if (is_out(begin)) x.x = 0;
+        if (is_out(begin + 1)) x.y = 0;
+        if (is_out(begin + 2)) x.z = 0;
+        if (is_out(begin + 3)) x.w = 0;
       }
+      magnitudes.add(x.x, x.y);
+      magnitudes.add(x.z, x.w);
     }
     return magnitudes;
+  }
+
+  /// Of the first so many channels; what is outside the input is zero.
+  __device__ __forceinline__ Magnitudes magnitudes_of_box(int channels) {
+    const int words = min(channels, a_.tile.raw.channels) * a_.raw_channel / kWord;
+    Magnitudes magnitudes;
+#pragma unroll 2
+    for (int word = thread_; word < words; word += T::kStagingThreads) {
+      const float4 x = raw_word(word);
+      magnitudes.add(x.x, x.y);
+      magnitudes.add(x.z, x.w);
+    }
+    return magnitudes;
+  }
+
+  /// Of raw lines, in elements.
+  static constexpr int kWord = kUnitBytes / sizeof(float);
+  __device__ __forceinline__ float4 raw_word(int word) const {
+    return reinterpret_cast<const float4*>(block_.raw(lines_.stage))[word];
   }
 
   /// Over all staging threads. Two sets of results, so that one barrier is enough.

@@ -9,29 +9,37 @@
 namespace im2win::cuda::fused {
 namespace {
 
-/// Rows of neighbouring channels, all words of 16 bytes.
-bool has_boxes(const Tensor& tensor, int64_t element_bytes) {
+/// Whether neighbours along one dimension are neighbours in memory, and along the others whole words of
+/// 16 bytes apart.
+bool has_boxes(const Tensor& tensor, int fastest, int64_t element_bytes) {
   constexpr int64_t kMaxStride = int64_t{1} << 38;  // of phases: at most kMaxPhases times that
-  const auto steps = [&](int dimension) {
-    const int64_t bytes = tensor.stride[dimension] * element_bytes;
-    return tensor.size[dimension] <= 1 ||
-           (bytes > 0 && bytes < kMaxStride && bytes % kUnitBytes == 0);
-  };
-  return (tensor.stride[1] == 1 || tensor.size[1] == 1) && steps(0) && steps(2) && steps(3);
+  for (int dimension = 0; dimension < 4; ++dimension) {
+    const int64_t stride = tensor.stride[dimension], bytes = stride * element_bytes;
+    const bool fits = dimension == fastest
+                          ? stride == 1
+                          : bytes > 0 && bytes < kMaxStride && bytes % kUnitBytes == 0;
+    if (tensor.size[dimension] > 1 && !fits) return false;
+  }
+  return true;
 }
 
 }  // namespace
 
+bool has_line_boxes(const Problem& problem, Operands operands) {
+  return problem.stride_h <= kMaxPhases && problem.h >= problem.stride_h &&
+         has_boxes(problem.input, 3, moved_bytes(operands));
+}
+
 bool has_input_boxes(const Problem& problem, Operands operands) {
   return problem.stride_h * problem.stride_w <= kMaxPhases && problem.h >= problem.stride_h &&
-         problem.w >= problem.stride_w && has_boxes(problem.input, moved_bytes(operands));
+         problem.w >= problem.stride_w && has_boxes(problem.input, 1, moved_bytes(operands));
 }
 
 bool has_output_boxes(const Problem& problem, Operands operands) {
   return !problem.has_residual && problem.alpha == 1 &&
          problem.k * moved_bytes(operands) % kUnitBytes == 0 &&
          (problem.activation == IM2WIN_IDENTITY || problem.activation == IM2WIN_RELU) &&
-         has_boxes(problem.output, moved_bytes(operands));
+         has_boxes(problem.output, 1, moved_bytes(operands));
 }
 
 int32_t reach_right(const Problem& problem, const Tile& tile) {
@@ -73,10 +81,10 @@ std::string describe(const Tile& tile) {
                              : "",
               ", ", tile.planes, " planes, ", tile.positions, " positions x ", tile.units,
               " units of ", tile.unit_channels, " x ", tile.unit_columns, ", ", tile.raw.stages,
-              " x ", tile.raw.channels, " x ", tile.raw.rows, " raw lines of ", tile.raw.pitch,
-              ", ", tile.tap_groups, " tap groups x ", tile.chunks, " chunks, ",
-              tile.steps[0].count, " steps, ", tile.slab_stages, " slabs, ", tile.filter_stages,
-              " filter stages", tile.resident ? " (resident)" : "");
+              " x ", tile.raw.channels, " x ", tile.raw.rows, tile.raw.boxed ? " boxed" : " raw",
+              " lines of ", tile.raw.pitch, ", ", tile.tap_groups, " tap groups x ", tile.chunks,
+              " chunks, ", tile.steps[0].count, " steps, ", tile.slab_stages, " slabs, ",
+              tile.filter_stages, " filter stages", tile.resident ? " (resident)" : "");
 }
 
 }  // namespace im2win::cuda::fused

@@ -128,9 +128,13 @@ struct FilterUnit {
 /// or, with no stages, one by one from where they are.
 struct RawLines {
   int32_t stages;
+  int32_t boxed;     // whether all of a slab are one box, with zeros outside the input
   int32_t channels;  // lines of a slab: of its channels, or 1 where these are neighbours
   int32_t rows;      // and of each channel and image: 1, or as many as there are rows of positions
   int32_t pitch;     // elements from a line to the next one, whole words of 16 bytes
+
+  /// Whether each row of positions has lines of its own.
+  constexpr bool apart() const { return boxed || rows > 1; }
 };
 
 struct Tile {
@@ -209,6 +213,10 @@ struct Chip {
 /// none can take the problem.
 bool choose_tile(const Problem& problem, Operands operands, const KernelShape* shapes, int count,
                  const Chip& chip, TileChoice& choice);
+
+/// Whether the input's rows are neighbouring pixels that can come as boxes of lines: all strides are whole
+/// words of 16 bytes, and each phase of rows has one.
+bool has_line_boxes(const Problem& problem, Operands operands);
 
 /// Whether the input can come as boxes: its pixels are rows of neighbouring channels, all words of 16
 /// bytes, and each phase of the strides has some row and column.
