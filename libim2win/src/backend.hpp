@@ -26,6 +26,11 @@ struct Buffers {
   void* workspace;
 };
 
+inline Buffers with_filter(Buffers buffers, const void* filter) {
+  buffers.filter = filter;
+  return buffers;
+}
+
 /// Where a plan runs.
 struct Target {
   int32_t device;   // IM2WIN_CPU or a CUDA ordinal
@@ -45,6 +50,12 @@ class Convolution {
   /// Writes the whole output. On CUDA it enqueues on the stream of the current device, which is the
   /// target's; it neither allocates nor synchronises. n > 0.
   virtual void run(const Buffers& buffers, void* stream) const = 0;
+
+  /// Likewise, of a filter that is to be packed first.
+  virtual void pack_and_run(const Buffers& buffers, void* packed, void* stream) const {
+    pack_filter(buffers.filter, packed, stream);
+    run(with_filter(buffers, packed), stream);
+  }
 
   /// What a call needs that brings its filter as it is: workspace, then packed filter, each aligned.
   int64_t total_bytes() const {
@@ -80,7 +91,9 @@ struct Backend {
   std::string (*describe)(int32_t device);
   /// INVALID_ARGUMENT, naming the argument, if the device cannot reach what the pointer points to.
   void (*require_accessible)(int32_t device, const char* argument, const void* pointer);
-  void (*run)(int32_t device, const Convolution& convolution, const Buffers& buffers, void* stream);
+  /// With `packed`, the filter is packed there first.
+  void (*run)(int32_t device, const Convolution& convolution, const Buffers& buffers, void* packed,
+              void* stream);
   void (*pack_filter)(int32_t device, const Convolution& convolution, const void* filter,
                       void* packed, void* stream);
   /// The im2win tensor of the problem's input (see im2win_transform).

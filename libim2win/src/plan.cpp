@@ -174,14 +174,12 @@ void Plan::check(const Buffers& buffers, size_t workspace_bytes) const {
 void Plan::run(const Buffers& buffers, size_t workspace_bytes, void* stream) const {
   if (problem_.n == 0) return;
   check(buffers, workspace_bytes);
-  Buffers used = buffers;
+  void* packed = nullptr;
   if (!takes_packed_filter_ && packed_filter_bytes() > 0) {
     const int64_t offset = round_up(convolution_->workspace_bytes(), kBufferAlignment);
-    void* packed = static_cast<char*>(buffers.workspace) + offset;
-    backend_->pack_filter(target_.device, *convolution_, buffers.filter, packed, stream);
-    used.filter = packed;
+    packed = static_cast<char*>(buffers.workspace) + offset;
   }
-  backend_->run(target_.device, *convolution_, used, stream);
+  backend_->run(target_.device, *convolution_, buffers, packed, stream);
 }
 
 void Plan::pack_filter(const void* filter, void* packed, size_t packed_bytes, void* stream) const {

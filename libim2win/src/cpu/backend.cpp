@@ -58,8 +58,10 @@ std::string describe(int32_t) {
 /// never does.
 void require_accessible(int32_t, const char*, const void*) {}
 
-void run(int32_t, const Convolution& convolution, const Buffers& buffers, void* stream) {
-  convolution.run(buffers, stream);
+void run(int32_t, const Convolution& convolution, const Buffers& buffers, void* packed,
+         void* stream) {
+  if (packed == nullptr) return convolution.run(buffers, stream);
+  convolution.pack_and_run(buffers, packed, stream);
 }
 
 void pack_filter(int32_t, const Convolution& convolution, const void* filter, void* packed,

@@ -18,7 +18,7 @@ namespace {
 void require_device(int32_t) { fail_absent(); }
 std::string describe(int32_t) { fail_absent(); }
 void require_accessible(int32_t, const char*, const void*) { fail_absent(); }
-void run(int32_t, const Convolution&, const Buffers&, void*) { fail_absent(); }
+void run(int32_t, const Convolution&, const Buffers&, void*, void*) { fail_absent(); }
 void pack_filter(int32_t, const Convolution&, const void*, void*, void*) { fail_absent(); }
 void transform(const Problem&, int32_t, const void*, void*, void*) { fail_absent(); }
 

@@ -73,9 +73,11 @@ constexpr Algorithm kAlgorithms[] = {
     {"direct", cuda::refuse_direct, cuda::configure_direct},
 };
 
-void run(int32_t device, const Convolution& convolution, const Buffers& buffers, void* stream) {
+void run(int32_t device, const Convolution& convolution, const Buffers& buffers, void* packed,
+         void* stream) {
   const cuda::CurrentDevice current(device);
-  convolution.run(buffers, stream);
+  if (packed == nullptr) return convolution.run(buffers, stream);
+  convolution.pack_and_run(buffers, packed, stream);
 }
 
 void pack_filter(int32_t device, const Convolution& convolution, const void* filter, void* packed,

@@ -80,8 +80,8 @@ class TiledDepthwise final : public Convolution {
     if (is_early_)
       launch_early(kernel_, a, grid_, threads_, shared_bytes_, stream);
     else
-      launch_shared("depthwise_kernel", kernel_, grid_.blocks, threads_, shared_bytes_, stream, a,
-                    grid_);
+      launch_shared("depthwise_kernel", kernel_, grid_.blocks, threads_, shared_bytes_, stream,
+                    Start::kInOrder, a, grid_);
   }
 
  private:

@@ -27,13 +27,14 @@ template <class Element>
 class Fused final : public Convolution {
  public:
   Fused(const Problem& problem, const Kernels<Element>& kernels, const TileChoice& choice,
-        int32_t device)
+        int32_t device, Instructions instructions)
       : kernel_(kernels.kernels[static_cast<size_t>(choice.kernel)]),
         pack_(kernels.pack),
         arguments_(problem, choice, kernel_.shape, kernels.operands),
         pack_arguments_(problem, choice, kernel_.shape, kernels.operands),
         boxed_(problem, choice.tile, kernels.operands),
-        blocks_(std::min<int64_t>(arguments_.tiles, multiprocessors(device))) {
+        blocks_(std::min<int64_t>(arguments_.tiles, multiprocessors(device))),
+        starts_early_(instructions == Instructions::kWgmma) {
     const CurrentDevice current(device);
     allow_shared_memory(reinterpret_cast<const void*>(kernel_.run), shared_bytes_of_block(device));
     allow_shared_memory(reinterpret_cast<const void*>(pack_), kMaxPackSharedBytes);
@@ -42,12 +43,26 @@ class Fused final : public Convolution {
   int64_t packed_filter_bytes() const override { return arguments_.packed.bytes; }
 
   void pack_filter(const void* filter, void* packed, void* stream) const override {
-    launch_shared("fused_pack_kernel", pack_, pack_arguments_.blocks, kPackThreads,
-                  static_cast<size_t>(pack_shared_bytes()), stream, pack_arguments_,
+    PackArguments a = pack_arguments_;
+    if (reinterpret_cast<uintptr_t>(filter) % kUnitBytes != 0) a.words = false;
+    launch_shared("fused_pack_kernel", pack_, a.blocks, kPackThreads,
+                  static_cast<size_t>(pack_shared_bytes()), stream, Start::kInOrder, a,
                   static_cast<const Element*>(filter), static_cast<char*>(packed));
   }
 
   void run(const Buffers& buffers, void* stream) const override {
+    launch_fused(buffers, stream, Start::kInOrder);
+  }
+
+  /// Inputs come while the filter is packed: the kernel that packs it was itself in order.
+  void pack_and_run(const Buffers& buffers, void* packed, void* stream) const override {
+    pack_filter(buffers.filter, packed, stream);
+    launch_fused(with_filter(buffers, packed), stream,
+                 starts_early_ ? Start::kEarly : Start::kInOrder);
+  }
+
+ private:
+  void launch_fused(const Buffers& buffers, void* stream, Start start) const {
     Arguments<Element> a = arguments_;
     a.input = static_cast<const Element*>(buffers.input);
     a.filters = static_cast<const char*>(buffers.filter);
@@ -58,10 +73,9 @@ class Fused final : public Convolution {
     if (a.tile.raw.boxed) boxed_.map_lines(buffers.input, a.inputs);
     if (a.stored) a.output = boxed_.map_output(buffers.output);
     launch_shared("fused_kernel", kernel_.run, blocks_, kernel_.shape.threads(),
-                  static_cast<size_t>(a.shared.total), stream, a);
+                  static_cast<size_t>(a.shared.total), stream, start, a);
   }
 
- private:
   /// The limit is the kernel's, and so of all plans: it is set to what any of them needs.
   static void allow_shared_memory(const void* kernel, int64_t bytes) {
     check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
@@ -80,6 +94,7 @@ class Fused final : public Convolution {
   PackArguments pack_arguments_;
   BoxedTensors boxed_;
   int64_t blocks_;
+  bool starts_early_;
 };
 
 /// Calls `use` with the kernels for the problem.
@@ -190,7 +205,8 @@ std::unique_ptr<Convolution> configure_fused(const Problem& given, const Target&
       problem, [&]<class Element>(const Kernels<Element>& kernels) -> std::unique_ptr<Convolution> {
         TileChoice choice;
         choose(problem, kernels, chip, choice);
-        return std::make_unique<Fused<Element>>(problem, kernels, choice, target.device);
+        return std::make_unique<Fused<Element>>(problem, kernels, choice, target.device,
+                                                kInstructions);
       });
 }
 

@@ -36,24 +36,35 @@ __device__ __forceinline__ int64_t thread_index() {
   return block_index() * blockDim.x + threadIdx.x;
 }
 
+/// When a kernel starts.
+enum class Start {
+  kInOrder,  // when what was enqueued before it has ended
+  kEarly,    // when the kernel before it lets it (ptx::let_next_start)
+};
+
 /// Launches `blocks` blocks and checks the launch itself; what the kernel does wrong shows up in a
 /// later call. Each block gets `shared_bytes` of dynamic shared memory.
 template <class... Parameters>
 void launch_shared(const char* name, void (*kernel)(Parameters...), int64_t blocks, int threads,
-                   size_t shared_bytes, void* stream,
+                   size_t shared_bytes, void* stream, Start start,
                    const std::type_identity_t<Parameters>&... arguments) {
+  cudaLaunchAttribute early{};
+  early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  early.val.programmaticStreamSerializationAllowed = 1;
   cudaLaunchConfig_t config{};
   config.gridDim = fold(blocks);
   config.blockDim = dim3(static_cast<unsigned>(threads));
   config.dynamicSmemBytes = shared_bytes;
   config.stream = static_cast<cudaStream_t>(stream);
+  config.attrs = &early;
+  config.numAttrs = start == Start::kEarly ? 1 : 0;
   check(cudaLaunchKernelEx(&config, kernel, arguments...), name);
 }
 
 template <class... Parameters>
 void launch(const char* name, void (*kernel)(Parameters...), int64_t blocks, int threads,
             void* stream, const std::type_identity_t<Parameters>&... arguments) {
-  launch_shared(name, kernel, blocks, threads, 0, stream, arguments...);
+  launch_shared(name, kernel, blocks, threads, 0, stream, Start::kInOrder, arguments...);
 }
 
 }  // namespace im2win::cuda

@@ -28,6 +28,21 @@ __device__ __forceinline__ void accumulators_written(float (&d)[kCount]) {
   for (int i = 0; i < kCount; ++i) asm volatile("" : "+f"(d[i])::"memory");
 }
 
+/// Of a block: lets a kernel start that was launched early after this one (see Start), when all blocks
+/// have let it or ended. (PTX ISA, griddepcontrol.)
+__device__ __forceinline__ void let_next_start() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;");
+#endif
+}
+
+/// In a kernel that was launched early: until the one before it has ended and what it wrote is visible.
+__device__ __forceinline__ void wait_for_kernel_before() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
 template <int kRegisters>
 __device__ __forceinline__ void give_up_registers() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kRegisters));

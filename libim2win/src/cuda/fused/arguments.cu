@@ -41,15 +41,15 @@ PackedFilter packed_filter(const Problem& problem, const Tile& tile, const Kerne
   return packed;
 }
 
-/// Whether 16-byte words of the input are whole units of neighbouring channels.
-bool has_channel_vectors(const Problem& problem, const Tile& tile) {
-  const int64_t each = kUnitBytes / element_bytes(problem.dtype);
-  const Tensor& input = problem.input;
+/// Whether units are neighbouring channels in whole words of a tensor at a multiple of 16 bytes.
+bool has_unit_words(const Tensor& tensor, int64_t channels, int64_t element_bytes,
+                    const Tile& tile) {
   const auto aligned = [&](int dimension) {
-    return input.size[dimension] <= 1 || input.stride[dimension] % each == 0;
+    return tensor.size[dimension] <= 1 ||
+           tensor.stride[dimension] * element_bytes % kUnitBytes == 0;
   };
-  return tile.unit_columns == 1 && (input.stride[1] == 1 || problem.c_per_group() == 1) &&
-         problem.c_per_group() % tile.unit_channels == 0 && aligned(0) && aligned(2) && aligned(3);
+  return tile.unit_columns == 1 && (tensor.stride[1] == 1 || channels == 1) &&
+         channels % tile.unit_channels == 0 && aligned(0) && aligned(2) && aligned(3);
 }
 
 bool has_filter_words(const Problem& problem) {
@@ -118,7 +118,7 @@ Arguments<Element>::Arguments(const Problem& problem, const TileChoice& choice,
       reach(reach_right(problem, tile)),
       input_begin(byte_extent(problem.input, element_bytes(problem.dtype)).begin),
       input_end(byte_extent(problem.input, element_bytes(problem.dtype)).end),
-      vectors(has_channel_vectors(problem, tile)) {
+      vectors(has_unit_words(problem.input, channels, element_bytes(problem.dtype), tile)) {
   copies = vectors && operands != Operands::kSplit && !boxed;
   rechecks = forms_sums_again(problem, tile, operands);
   filters_fastest = OutputOrder(problem).filters_fastest();
@@ -139,6 +139,8 @@ PackArguments::PackArguments(const Problem& problem, const TileChoice& choice,
       column_groups(tile.column_groups),
       slab_columns(tile.column_groups > 1 ? 1 : problem.s),
       rows{Divisor(tile.group_rows), Divisor(std::max(tile.group_rows - 1, 1))},
+      slab_channels(
+          std::min<int64_t>(problem.c_per_group(), int64_t{tile.units} * tile.unit_channels)),
       blocks(problem.groups * filter_blocks.divisor * slabs.divisor),
       filters_per_group(problem.k_per_group()),
       channels(problem.c_per_group()),
@@ -147,9 +149,10 @@ PackArguments::PackArguments(const Problem& problem, const TileChoice& choice,
       tile_filters(shape.filters),
       filter_tiles(static_cast<int32_t>(fused::filter_tiles(problem, shape))),
       copies(forms_sums_again(problem, tile, operands)) {
-  const int64_t channels_of_slab =
-      std::min<int64_t>(channels, int64_t{tile.units} * tile.unit_channels);
-  pitch = static_cast<int32_t>(channels_of_slab * tile.group_rows * slab_columns.divisor) | 1;
+  pitch = static_cast<int32_t>(slab_channels.divisor * tile.group_rows * slab_columns.divisor) | 1;
+  channels_fastest = problem.filter.stride[1] == 1 && slab_channels.divisor > 1;
+  words = operands != Operands::kSplit &&
+          has_unit_words(problem.filter, channels, element_bytes(problem.dtype), tile);
   std::copy(std::begin(problem.filter.stride), std::end(problem.filter.stride), stride);
 }
 

@@ -22,6 +22,7 @@ __device__ __forceinline__ void multiply_and_write(const Arguments<typename T::E
   }
   // Apart by about half a tile, one warpgroup multiplies while the other writes.
   if (warpgroup == 1) ptx::named_barrier(kStartBarrier, kMultiplyingThreads);
+  ptx::wait_for_kernel_before();  // which packs the filter
   Multiplier<T> multiplier(a, block, warpgroup);
   bool turn = false;
   for (int32_t number = blockIdx.x; number < a.tiles; number += gridDim.x, turn = !turn) {

@@ -7,6 +7,7 @@
 #include "cuda/fused/block.cuh"
 #include "cuda/fused/filters.cuh"
 #include "cuda/fused/raw.cuh"
+#include "cuda/ptx.cuh"
 
 namespace im2win::cuda::fused {
 
@@ -31,6 +32,7 @@ __device__ __forceinline__ void load_filters_and_lines(const Arguments<typename 
 
 template <class T>
 __device__ __forceinline__ void load(const Arguments<typename T::Element>& a, Block<T> block) {
+  ptx::wait_for_kernel_before();  // which packs the filter
   if constexpr (T::kInstructions == Instructions::kMma) {
     CopiedFilters<T>(a, block).run();
   } else if (a.tile.raw.stages > 0) {

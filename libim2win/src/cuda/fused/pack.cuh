@@ -33,12 +33,15 @@ struct PackArguments {
   Divisor filter_blocks, slabs, chunks, tile_blocks;  // a block packs the filters of one slab
   Divisor column_groups;
   Divisor slab_columns, rows[2];  // of a slab's filters; rows by the kind of its tap group
+  Divisor slab_channels;          // at most
   int64_t blocks;
   int64_t filters_per_group, channels;
   int32_t r, s;
   int32_t tile_filters, filter_tiles;
   int32_t pitch;  // of a filter's elements of a slab in shared memory, odd: filters differ in banks
   bool copies;    // whether the filter is also kept as it is
+  bool channels_fastest;  // of the filter's dimensions
+  bool words;             // whether units are 16-byte words of the filter
   int64_t stride[4];
 
   PackArguments(const Problem& problem, const TileChoice& choice, const KernelShape& shape,
@@ -85,33 +88,42 @@ class FilterPacker {
 
   __device__ __forceinline__ int kind() const { return kind_; }
 
-  /// A warp brings its filter's elements of the slab, [channel][tap row][column]; zeros for filters
-  /// that there are not. With `exact` it also writes them there, as they are.
+  /// A warp brings its filter's elements of the slab, in the order of memory, to [channel][tap row]
+  /// [column]; zeros for filters that there are not. With `exact` it also writes them there, as they are.
   __device__ __forceinline__ Magnitudes load(const Moved* filter, Moved* exact) {
     const int own = static_cast<int>(threadIdx.x / 32);
-    const int count =
-        channels_ * static_cast<int>(a_.rows[kind_].divisor * a_.slab_columns.divisor);
+    const bool channels_fastest = a_.channels_fastest;
+    const Divisor inner = channels_fastest ? a_.slab_channels : a_.slab_columns;
+    const Divisor middle = channels_fastest ? a_.slab_columns : a_.rows[kind_];
+    const int count = static_cast<int>(inner.divisor * middle.divisor) *
+                      (channels_fastest ? static_cast<int>(a_.rows[kind_].divisor) : channels_);
     const int64_t k = first_k_ + own;
     filter += k * a_.stride[0];
     exact += k * a_.channels * a_.r * a_.s;
     Magnitudes magnitudes;
-#pragma unroll 4
+#pragma unroll 8
     for (int i = threadIdx.x % 32; i < count; i += 32) {
-      const auto [line, column] = a_.slab_columns.divide(i);
-      const auto [channel, row] = a_.rows[kind_].divide(line);
+      // No branch: loads would wait for one another.
+      const auto [line, fastest] = inner.divide(i);
+      const auto [slowest, between] = middle.divide(line);
+      const int channel = channels_fastest ? fastest : slowest;
+      const int row = channels_fastest ? slowest : between;
+      const int column = channels_fastest ? between : fastest;
       const int64_t c = first_channel_ + channel, r = first_row_ + row * a_.tile.row_step;
       const int s = first_column_ + column;
-      const Moved x = ptx::load_if(own < filters_,
-                                   filter + c * a_.stride[1] + r * a_.stride[2] + s * a_.stride[3]);
-      shared_.elements[own * a_.pitch + i] = x;
-      if (a_.copies && own < filters_) exact[(c * a_.r + r) * a_.s + s] = x;
+      const bool exists = own < filters_ && channel < channels_;
+      const Moved x =
+          ptx::load_if(exists, filter + c * a_.stride[1] + r * a_.stride[2] + s * a_.stride[3]);
+      if (channel < channels_) shared_.elements[own * a_.pitch + place(channel, row, column)] = x;
+      if (a_.copies && exists) exact[(c * a_.r + r) * a_.s + s] = x;
       if constexpr (kOperands == Operands::kSplit) magnitudes.add(x);
     }
     return magnitudes;
   }
 
-  /// Neighbouring threads write neighbouring filters.
-  __device__ __forceinline__ void store(char* packed) const {
+  /// Neighbouring threads write neighbouring filters. Units come from shared memory; or, where words of
+  /// the filter are units as they are, from there.
+  __device__ __forceinline__ void store(const Moved* elements, char* packed) const {
     const int filter = static_cast<int>(threadIdx.x % kPackFilters);
     const int count = 2 * a_.tile.steps[kind_].count;
     const int unit_bytes = a_.tile_filters * kUnitBytes;
@@ -120,7 +132,14 @@ class FilterPacker {
               (first_in_tile_ + filter) * kUnitBytes;
     for (int i = static_cast<int>(threadIdx.x / kPackFilters); i < count; i += 32) {
       Moved x[kUnitElements];
-      gather(shared_.order[i / 2][i % 2], filter, x);
+      const FilterUnit unit = shared_.order[i / 2][i % 2];
+      if constexpr (kOperands == Operands::kSplit) {
+        gather(unit, filter, x);
+      } else if (a_.words) {
+        load_word(unit, elements, filter, x);
+      } else {
+        gather(unit, filter, x);
+      }
       uint4* to = reinterpret_cast<uint4*>(packed + (i / 2 * kStepUnits + i % 2) * unit_bytes);
       if constexpr (kOperands == Operands::kSplit) {
         split_unit(x, shared_.scales[filter].factor, to[0], to[2 * a_.tile_filters]);
@@ -141,19 +160,34 @@ class FilterPacker {
   static constexpr int kUnitElements = traits(kOperands).unit_elements;
   static constexpr int kStepUnits = 2 * traits(kOperands).parts;  // of one filter
 
+  __device__ __forceinline__ int place(int channel, int row, int column) const {
+    const int rows = static_cast<int>(a_.rows[kind_].divisor);
+    return (channel * rows + row) * static_cast<int>(a_.slab_columns.divisor) + column;
+  }
+
   __device__ __forceinline__ void gather(const FilterUnit& unit, int filter,
                                          Moved (&x)[kUnitElements]) const {
     const int mask = a_.tile.unit_channels - 1, shift = __popc(mask);
-    const int rows = static_cast<int>(a_.rows[kind_].divisor);
     const int columns = static_cast<int>(a_.slab_columns.divisor);
 #pragma unroll
     for (int e = 0; e < kUnitElements; ++e) {
       const int c = unit.unit * a_.tile.unit_channels + (e & mask);
       const int s = unit.column + (e >> shift);
       const bool exists = unit.row >= 0 && c < channels_ && s < columns;
-      x[e] = exists ? shared_.elements[filter * a_.pitch + (c * rows + unit.row) * columns + s]
-                    : Moved{};
+      x[e] = exists ? shared_.elements[filter * a_.pitch + place(c, unit.row, s)] : Moved{};
     }
+  }
+
+  __device__ __forceinline__ void load_word(const FilterUnit& unit, const Moved* from, int filter,
+                                            Moved (&x)[kUnitElements]) const {
+    const int channel = unit.unit * kUnitElements;
+    const bool exists = unit.row >= 0 && filter < filters_ && channel < channels_;
+    from += (first_k_ + filter) * a_.stride[0] + first_channel_ + channel +
+            int64_t{first_row_ + unit.row * a_.tile.row_step} * a_.stride[2] +
+            int64_t{first_column_ + unit.column} * a_.stride[3];
+    const uint4 word = ptx::load_if(exists, reinterpret_cast<const uint4*>(from));
+    static_assert(sizeof x == sizeof word || kOperands == Operands::kSplit);
+    memcpy(x, &word, sizeof word);
   }
 
   /// How the fit travels in the scale: see Multiplier::enter_slab.
@@ -182,11 +216,14 @@ __global__ void __launch_bounds__(kPackThreads)
                       char* __restrict__ packed) {
   using Moved = fused::Moved<kOperands>;
   PackShared<Moved>& shared = *reinterpret_cast<PackShared<Moved>*>(dynamic_shared_memory);
+  ptx::let_next_start();
   FilterPacker<kOperands> packer(a, shared);
   for (int i = threadIdx.x; i < 2 * a.tile.steps[packer.kind()].count; i += kPackThreads)
     shared.order[i / 2][i % 2] = a.order.unit[packer.kind()][i / 2][i % 2];
-  Magnitudes magnitudes = packer.load(reinterpret_cast<const Moved*>(filter),
-                                      reinterpret_cast<Moved*>(packed + a.packed.exact));
+  const Moved* elements = reinterpret_cast<const Moved*>(filter);
+  Magnitudes magnitudes;
+  if (!a.words || a.copies)
+    magnitudes = packer.load(elements, reinterpret_cast<Moved*>(packed + a.packed.exact));
   if constexpr (kOperands == Operands::kSplit) {
     magnitudes.merge_warp();
     if (threadIdx.x % 32 == 0) {
@@ -195,7 +232,7 @@ __global__ void __launch_bounds__(kPackThreads)
     }
   }
   __syncthreads();
-  packer.store(packed);
+  packer.store(elements, packed);
 }
 
 }  // namespace im2win::cuda::fused

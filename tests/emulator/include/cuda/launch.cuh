@@ -16,16 +16,18 @@ int ptx_version(Kernel) {
 inline int64_t block_index() { return blockIdx.x; }
 inline int64_t thread_index() { return block_index() * blockDim.x + threadIdx.x; }
 
+enum class Start { kInOrder, kEarly };
+
 template <class... Parameters>
 void launch_shared(const char*, void (*kernel)(Parameters...), int64_t blocks, int threads, size_t,
-                   void*, const std::type_identity_t<Parameters>&... arguments) {
+                   void*, Start, const std::type_identity_t<Parameters>&... arguments) {
   emulator::launch(blocks, threads, [&] { kernel(arguments...); });
 }
 
 template <class... Parameters>
 void launch(const char* name, void (*kernel)(Parameters...), int64_t blocks, int threads,
             void* stream, const std::type_identity_t<Parameters>&... arguments) {
-  launch_shared(name, kernel, blocks, threads, 0, stream, arguments...);
+  launch_shared(name, kernel, blocks, threads, 0, stream, Start::kInOrder, arguments...);
 }
 
 }  // namespace im2win::cuda
