@@ -24,6 +24,19 @@ bool forms_sums_again(const Problem& problem, const Tile& tile, Operands operand
   return (tile.group_rows * units) % 2 != 0 || ((tile.group_rows - 1) * units) % 2 != 0;
 }
 
+/// Whether its elements fill the memory between the first and the last.
+bool is_dense(const Tensor& tensor) {
+  const ByteExtent extent = byte_extent(tensor, 1);
+  return extent.begin == 0 && extent.end == tensor.elements() && is_injective(tensor);
+}
+
+Tensor dense_kcrs(Tensor tensor) {
+  int64_t stride = 1;
+  for (int dimension = 3; dimension >= 0; stride *= tensor.size[dimension--])
+    tensor.stride[dimension] = stride;
+  return tensor;
+}
+
 PackedFilter packed_filter(const Problem& problem, const Tile& tile, const KernelShape& shape,
                            Operands operands) {
   const int64_t step_bytes = int64_t{2} * traits(operands).parts * shape.filters * kUnitBytes;
@@ -36,6 +49,10 @@ PackedFilter packed_filter(const Problem& problem, const Tile& tile, const Kerne
   packed.exact =
       round_up(packed.scales + scales * static_cast<int64_t>(sizeof(float)), kBufferAlignment);
   packed.bytes = packed.exact;
+  const Tensor& filter = problem.filter;
+  const Tensor dense = dense_kcrs(filter);
+  const int64_t(&exact)[4] = is_dense(filter) ? filter.stride : dense.stride;
+  std::copy(std::begin(exact), std::end(exact), packed.exact_stride);
   if (forms_sums_again(problem, tile, operands))
     packed.bytes += problem.filter.elements() * element_bytes(problem.dtype);
   return packed;
@@ -144,11 +161,12 @@ PackArguments::PackArguments(const Problem& problem, const TileChoice& choice,
       blocks(problem.groups * filter_blocks.divisor * slabs.divisor),
       filters_per_group(problem.k_per_group()),
       channels(problem.c_per_group()),
-      r(static_cast<int32_t>(problem.r)),
-      s(static_cast<int32_t>(problem.s)),
       tile_filters(shape.filters),
       filter_tiles(static_cast<int32_t>(fused::filter_tiles(problem, shape))),
-      copies(forms_sums_again(problem, tile, operands)) {
+      copies(forms_sums_again(problem, tile, operands)),
+      dense_bytes(copies && is_dense(problem.filter)
+                      ? problem.filter.elements() * element_bytes(problem.dtype)
+                      : 0) {
   pitch = static_cast<int32_t>(slab_channels.divisor * tile.group_rows * slab_columns.divisor) | 1;
   channels_fastest = problem.filter.stride[1] == 1 && slab_channels.divisor > 1;
   words = operands != Operands::kSplit &&

@@ -16,11 +16,12 @@ namespace im2win::cuda::fused {
 
 /// The packed filter: [group][tile of filters][step][part][2 units][filter][16 bytes], the steps of
 /// all slabs in turn; then, of split operands, a scale for each filter and slab,
-/// [group][tile of filters][slab][filter]; then the filter itself, dense KCRS, for sums that are
-/// formed again.
+/// [group][tile of filters][slab][filter]; then the filter itself, for sums that are formed again: dense,
+/// in the order of memory or, where that has gaps, KCRS.
 struct PackedFilter {
   int64_t tile_bytes;     // of a filter tile's steps
   int64_t scales, exact;  // where they start
+  int64_t exact_stride[4];
   int64_t bytes;
 };
 

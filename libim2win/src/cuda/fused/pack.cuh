@@ -36,10 +36,10 @@ struct PackArguments {
   Divisor slab_channels;          // at most
   int64_t blocks;
   int64_t filters_per_group, channels;
-  int32_t r, s;
   int32_t tile_filters, filter_tiles;
   int32_t pitch;  // of a filter's elements of a slab in shared memory, odd: filters differ in banks
   bool copies;    // whether the filter is also kept as it is
+  int64_t dense_bytes;    // of that, where it is as it lies in memory; else 0
   bool channels_fastest;  // of the filter's dimensions
   bool words;             // whether units are 16-byte words of the filter
   int64_t stride[4];
@@ -99,7 +99,9 @@ class FilterPacker {
                       (channels_fastest ? static_cast<int>(a_.rows[kind_].divisor) : channels_);
     const int64_t k = first_k_ + own;
     filter += k * a_.stride[0];
-    exact += k * a_.channels * a_.r * a_.s;
+    exact += k * a_.packed.exact_stride[0];
+    const bool copies = a_.copies && a_.dense_bytes == 0;
+    const int64_t(&kept)[4] = a_.packed.exact_stride;
     Magnitudes magnitudes;
 #pragma unroll 8
     for (int i = threadIdx.x % 32; i < count; i += 32) {
@@ -115,10 +117,22 @@ class FilterPacker {
       const Moved x =
           ptx::load_if(exists, filter + c * a_.stride[1] + r * a_.stride[2] + s * a_.stride[3]);
       if (channel < channels_) shared_.elements[own * a_.pitch + place(channel, row, column)] = x;
-      if (a_.copies && exists) exact[(c * a_.r + r) * a_.s + s] = x;
+      if (copies && exists) exact[c * kept[1] + r * kept[2] + s * kept[3]] = x;
       if constexpr (kOperands == Operands::kSplit) magnitudes.add(x);
     }
     return magnitudes;
+  }
+
+  /// This block's part of a filter without gaps.
+  __device__ __forceinline__ void keep(const char* filter, char* exact) const {
+    const int64_t each = a_.dense_bytes / a_.blocks / kUnitBytes * kUnitBytes + kUnitBytes;
+    const int64_t begin = blockIdx.x * each, end = min(begin + each, a_.dense_bytes);
+    if (reinterpret_cast<uintptr_t>(filter) % kUnitBytes == 0) {
+      keep_part<uint4>(filter, begin, end / kUnitBytes * kUnitBytes, exact);
+      keep_part<Moved>(filter, max(begin, end / kUnitBytes * kUnitBytes), end, exact);
+    } else {
+      keep_part<Moved>(filter, begin, end, exact);
+    }
   }
 
   /// Neighbouring threads write neighbouring filters. Units come from shared memory; or, where words of
@@ -157,6 +171,13 @@ class FilterPacker {
   }
 
  private:
+  template <class Word>
+  __device__ __forceinline__ static void keep_part(const char* from, int64_t begin, int64_t end,
+                                                   char* to) {
+    for (int64_t i = begin + threadIdx.x * sizeof(Word); i < end; i += kPackThreads * sizeof(Word))
+      *reinterpret_cast<Word*>(to + i) = *reinterpret_cast<const Word*>(from + i);
+  }
+
   static constexpr int kUnitElements = traits(kOperands).unit_elements;
   static constexpr int kStepUnits = 2 * traits(kOperands).parts;  // of one filter
 
@@ -222,8 +243,10 @@ __global__ void __launch_bounds__(kPackThreads)
     shared.order[i / 2][i % 2] = a.order.unit[packer.kind()][i / 2][i % 2];
   const Moved* elements = reinterpret_cast<const Moved*>(filter);
   Magnitudes magnitudes;
-  if (!a.words || a.copies)
+  if (!a.words || (a.copies && a.dense_bytes == 0))
     magnitudes = packer.load(elements, reinterpret_cast<Moved*>(packed + a.packed.exact));
+  if (a.dense_bytes > 0)
+    packer.keep(reinterpret_cast<const char*>(filter), packed + a.packed.exact);
   if constexpr (kOperands == Operands::kSplit) {
     magnitudes.merge_warp();
     if (threadIdx.x % 32 == 0) {

@@ -16,16 +16,18 @@ __device__ __forceinline__ float sum_again(const Arguments<Element>& a, int32_t 
   const int y0 = p * a.stride_h - a.padding_top, x0 = q * a.stride_w - a.padding_left;
   const Element* input = a.input + n * a.stride_n + group * a.channels * a.stride_c;
   const Element* filter =
-      reinterpret_cast<const Element*>(a.filters + a.packed.exact) + k * a.channels * a.r * a.s;
+      reinterpret_cast<const Element*>(a.filters + a.packed.exact) + k * a.packed.exact_stride[0];
   double sum = 0;
   for (int64_t c = 0; c < a.channels; ++c) {
     for (int r = 0; r < a.r; ++r) {
       const int y = y0 + r * a.dilation_h;
-      for (int s = 0; s < a.s; ++s, ++filter) {
+      for (int s = 0; s < a.s; ++s) {
         const int x = x0 + s * a.dilation_w;
         if (y < 0 || y >= a.h || x < 0 || x >= a.w) continue;
         const Element element = input[c * a.stride_c + y * a.row_stride + x * a.column_stride];
-        sum = fma(double{to_compute<float>(*filter)}, double{to_compute<float>(element)}, sum);
+        const int64_t(&kept)[4] = a.packed.exact_stride;
+        const Element weight = filter[c * kept[1] + r * kept[2] + s * kept[3]];
+        sum = fma(double{to_compute<float>(weight)}, double{to_compute<float>(element)}, sum);
       }
     }
   }
