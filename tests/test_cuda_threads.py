@@ -82,7 +82,8 @@ def test_a_hundred_thousand_plans_leave_nothing_behind(torch: Any) -> None:
         gc.collect()
 
     make(20_000)
-    device, host = torch.cuda.mem_get_info()[0], _resident_bytes()  # PyTorch's context is there first
+    device = torch.cuda.mem_get_info()[0]  # makes PyTorch's context, which is in `host` then
+    host = _resident_bytes()
     make(100_000)
     assert _resident_bytes() - host < 8 * 2**20
     assert device - torch.cuda.mem_get_info()[0] < 2**20
