@@ -67,7 +67,7 @@ class TiledDepthwise final : public Convolution {
         threads_(threads),
         shared_bytes_(static_cast<size_t>(shared_bytes)),
         alignment_(static_cast<uintptr_t>(alignment)),
-        is_early_(Grid::kStartsEarly && ptx_version(kernel) >= 90),
+        start_(Grid::kStartsEarly && ptx_version(kernel) >= 90 ? Start::kEarly : Start::kInOrder),
         any_(problem) {}
 
   void run(const Buffers& buffers, void* stream) const override {
@@ -77,11 +77,8 @@ class TiledDepthwise final : public Convolution {
     if (addresses % alignment_ != 0) return any_.run(buffers, stream);
     DepthwiseArguments<Element, float> a = arguments_;
     a.bind(buffers);
-    if (is_early_)
-      launch_early(kernel_, a, grid_, threads_, shared_bytes_, stream);
-    else
-      launch_shared("depthwise_kernel", kernel_, grid_.blocks, threads_, shared_bytes_, stream,
-                    Start::kInOrder, a, grid_);
+    launch_shared("depthwise_kernel", kernel_, grid_.blocks, threads_, shared_bytes_, stream,
+                  start_, a, grid_);
   }
 
  private:
@@ -91,7 +88,7 @@ class TiledDepthwise final : public Convolution {
   int threads_;
   size_t shared_bytes_;
   uintptr_t alignment_;  // of input, filter and output; any_ takes what has less
-  bool is_early_;
+  Start start_;
   Depthwise<Element, float> any_;
 };
 

@@ -1,5 +1,5 @@
 // The PTX that the depthwise kernels need and CUDA C++ lacks: clamping that keeps NaN, shared memory
-// by its address, early launches, and tensor cores' products of 16-bit elements, summed in float (PTX ISA: max,
+// by its address, and tensor cores' products of 16-bit elements, summed in float (PTX ISA: max,
 // cp.async, mma.sync, ldmatrix).
 //
 // A fragment of an 8 x 8 matrix is one register a lane: lane i holds elements 2 (i % 4) and the
@@ -13,15 +13,15 @@
 
 #include <cstdint>
 
+#include "cuda/ptx.cuh"
+
 namespace im2win::cuda {
 
 /// For kernels that are launched while the one before them goes on: waits for its end, and lets the
 /// next one start. First of all, then, as it may read what that one wrote.
 __device__ __forceinline__ void follow() {
-#if __CUDA_ARCH__ >= 900
-  asm volatile("griddepcontrol.launch_dependents;");
-  asm volatile("griddepcontrol.wait;" ::: "memory");
-#endif
+  ptx::let_next_start();
+  ptx::wait_for_kernel_before();
 }
 
 /// NaN stays NaN.

@@ -24,18 +24,7 @@ bool forms_sums_again(const Problem& problem, const Tile& tile, Operands operand
   return (tile.group_rows * units) % 2 != 0 || ((tile.group_rows - 1) * units) % 2 != 0;
 }
 
-/// Whether its elements fill the memory between the first and the last.
-bool is_dense(const Tensor& tensor) {
-  const ByteExtent extent = byte_extent(tensor, 1);
-  return extent.begin == 0 && extent.end == tensor.elements() && is_injective(tensor);
-}
-
-Tensor dense_kcrs(Tensor tensor) {
-  int64_t stride = 1;
-  for (int dimension = 3; dimension >= 0; stride *= tensor.size[dimension--])
-    tensor.stride[dimension] = stride;
-  return tensor;
-}
+bool is_dense(const Tensor& tensor) { return tensor.is_nchw() || tensor.is_nhwc(); }
 
 PackedFilter packed_filter(const Problem& problem, const Tile& tile, const KernelShape& shape,
                            Operands operands) {
@@ -50,32 +39,35 @@ PackedFilter packed_filter(const Problem& problem, const Tile& tile, const Kerne
       round_up(packed.scales + scales * static_cast<int64_t>(sizeof(float)), kBufferAlignment);
   packed.bytes = packed.exact;
   const Tensor& filter = problem.filter;
-  const Tensor dense = dense_kcrs(filter);
-  const int64_t(&exact)[4] = is_dense(filter) ? filter.stride : dense.stride;
-  std::copy(std::begin(exact), std::end(exact), packed.exact_stride);
+  const Tensor kept = is_dense(filter) ? filter
+                                       : make_tensor("filter", filter.size, IM2WIN_NCHW,
+                                                     filter.stride, element_bytes(problem.dtype));
+  std::copy(std::begin(kept.stride), std::end(kept.stride), packed.exact_stride);
   if (forms_sums_again(problem, tile, operands))
     packed.bytes += problem.filter.elements() * element_bytes(problem.dtype);
   return packed;
 }
 
-/// Whether units are neighbouring channels in whole words of a tensor at a multiple of 16 bytes.
-bool has_unit_words(const Tensor& tensor, int64_t channels, int64_t element_bytes,
-                    const Tile& tile) {
+/// Whether images, rows and columns are whole words of 16 bytes apart.
+bool has_word_pixels(const Tensor& tensor, int64_t element_bytes) {
   const auto aligned = [&](int dimension) {
     return tensor.size[dimension] <= 1 ||
            tensor.stride[dimension] * element_bytes % kUnitBytes == 0;
   };
+  return aligned(0) && aligned(2) && aligned(3);
+}
+
+/// Whether units are neighbouring channels in whole words of a tensor at a multiple of 16 bytes.
+bool has_unit_words(const Tensor& tensor, int64_t channels, int64_t element_bytes,
+                    const Tile& tile) {
   return tile.unit_columns == 1 && (tensor.stride[1] == 1 || channels == 1) &&
-         channels % tile.unit_channels == 0 && aligned(0) && aligned(2) && aligned(3);
+         channels % tile.unit_channels == 0 && has_word_pixels(tensor, element_bytes);
 }
 
 bool has_filter_words(const Problem& problem) {
-  const int64_t each = kUnitBytes / element_bytes(problem.dtype);
-  const auto aligned = [&](int dimension) {
-    return problem.output.size[dimension] <= 1 || problem.output.stride[dimension] % each == 0;
-  };
-  return problem.output.stride[1] == 1 && problem.k_per_group() % each == 0 && aligned(0) &&
-         aligned(2) && aligned(3);
+  const int64_t bytes = element_bytes(problem.dtype);
+  return problem.output.stride[1] == 1 && problem.k_per_group() * bytes % kUnitBytes == 0 &&
+         has_word_pixels(problem.output, bytes);
 }
 
 }  // namespace
@@ -162,11 +154,11 @@ PackArguments::PackArguments(const Problem& problem, const TileChoice& choice,
       filters_per_group(problem.k_per_group()),
       channels(problem.c_per_group()),
       tile_filters(shape.filters),
-      filter_tiles(static_cast<int32_t>(fused::filter_tiles(problem, shape))),
-      copies(forms_sums_again(problem, tile, operands)),
-      dense_bytes(copies && is_dense(problem.filter)
-                      ? problem.filter.elements() * element_bytes(problem.dtype)
-                      : 0) {
+      filter_tiles(static_cast<int32_t>(fused::filter_tiles(problem, shape))) {
+  const bool is_kept = forms_sums_again(problem, tile, operands);
+  keeps_elements = is_kept && !is_dense(problem.filter);
+  kept_bytes = is_kept && !keeps_elements ? problem.filter.elements() * element_bytes(problem.dtype)
+                                          : int64_t{0};
   pitch = static_cast<int32_t>(slab_channels.divisor * tile.group_rows * slab_columns.divisor) | 1;
   channels_fastest = problem.filter.stride[1] == 1 && slab_channels.divisor > 1;
   words = operands != Operands::kSplit &&

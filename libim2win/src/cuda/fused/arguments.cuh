@@ -87,6 +87,19 @@ __device__ __forceinline__ Tap first_tap(const Arguments<Element>& a, int tap_gr
   return {row, column};
 }
 
+/// Rows congruent modulo the stride: which of those a tap row's inputs are, and how many of them lie
+/// between an output's row and its input.
+struct PhaseRow {
+  int phase, down;
+};
+
+template <class Element>
+__device__ __forceinline__ PhaseRow phase_of_row(const Arguments<Element>& a, int tap_row) {
+  const auto [steps, phase] =
+      a.phase_rows.divide(tap_row * a.dilation_h - a.padding_top + a.phase_rows_above * a.stride_h);
+  return {phase, steps - a.phase_rows_above};
+}
+
 struct TilePosition {
   int32_t group, filter_tile;
   int64_t n;      // first image

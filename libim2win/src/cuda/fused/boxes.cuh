@@ -35,8 +35,7 @@ class BoxStaging {
   __device__ __forceinline__ void stage(const TilePosition& tile, int tap_group, int chunk) {
     namespace ptx = ::cuda::ptx;
     const Tap tap = first_tap(a_, tap_group);
-    const auto [down, phase_row] = a_.phase_rows.divide(tap.row * a_.dilation_h - a_.padding_top +
-                                                        a_.phase_rows_above * a_.stride_h);
+    const auto [phase_row, down] = phase_of_row(a_, tap.row);
     const int channel =
         tile.group * static_cast<int>(a_.channels) + chunk * a_.tile.units * a_.tile.unit_channels;
     const int row_bytes = a_.tile.row_units * kUnitBytes;
@@ -52,7 +51,7 @@ class BoxStaging {
           a_.phase_columns.divide(a_.tile.origin[tap.column + plane] - a_.padding_left +
                                   a_.phase_columns_left * a_.stride_w);
       const int32_t at[] = {channel, tile.q + right - a_.phase_columns_left,
-                            static_cast<int32_t>(tile.n), tile.p + down - a_.phase_rows_above};
+                            static_cast<int32_t>(tile.n), tile.p + down};
       ptx::cp_async_bulk_tensor(ptx::space_cluster, ptx::space_global, to,
                                 &a_.inputs[phase_row * a_.stride_w + phase_column], at, full);
       to += a_.tile.plane_positions * row_bytes;

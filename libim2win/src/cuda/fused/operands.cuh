@@ -31,6 +31,10 @@ struct Magnitudes {
     smallest = __vimin3_u32(smallest, x_bits - 1, y_bits - 1);
   }
   __device__ __forceinline__ void add(float x) { add(x, x); }
+  __device__ __forceinline__ void add(const float4& x) {
+    add(x.x, x.y);
+    add(x.z, x.w);
+  }
   __device__ __forceinline__ void merge(const Magnitudes& other) {
     largest = max(largest, other.largest);
     smallest = min(smallest, other.smallest);

@@ -38,8 +38,9 @@ struct PackArguments {
   int64_t filters_per_group, channels;
   int32_t tile_filters, filter_tiles;
   int32_t pitch;  // of a filter's elements of a slab in shared memory, odd: filters differ in banks
-  bool copies;    // whether the filter is also kept as it is
-  int64_t dense_bytes;    // of that, where it is as it lies in memory; else 0
+  // The filter is also kept as it is: so many bytes as they lie in memory, or element by element.
+  int64_t kept_bytes;
+  bool keeps_elements;
   bool channels_fastest;  // of the filter's dimensions
   bool words;             // whether units are 16-byte words of the filter
   int64_t stride[4];
@@ -100,7 +101,6 @@ class FilterPacker {
     const int64_t k = first_k_ + own;
     filter += k * a_.stride[0];
     exact += k * a_.packed.exact_stride[0];
-    const bool copies = a_.copies && a_.dense_bytes == 0;
     const int64_t(&kept)[4] = a_.packed.exact_stride;
     Magnitudes magnitudes;
 #pragma unroll 8
@@ -117,22 +117,20 @@ class FilterPacker {
       const Moved x =
           ptx::load_if(exists, filter + c * a_.stride[1] + r * a_.stride[2] + s * a_.stride[3]);
       if (channel < channels_) shared_.elements[own * a_.pitch + place(channel, row, column)] = x;
-      if (copies && exists) exact[c * kept[1] + r * kept[2] + s * kept[3]] = x;
+      if (a_.keeps_elements && exists) exact[c * kept[1] + r * kept[2] + s * kept[3]] = x;
       if constexpr (kOperands == Operands::kSplit) magnitudes.add(x);
     }
     return magnitudes;
   }
 
-  /// This block's part of a filter without gaps.
+  /// This block's part of the bytes that are kept as they lie.
   __device__ __forceinline__ void keep(const char* filter, char* exact) const {
-    const int64_t each = a_.dense_bytes / a_.blocks / kUnitBytes * kUnitBytes + kUnitBytes;
-    const int64_t begin = blockIdx.x * each, end = min(begin + each, a_.dense_bytes);
-    if (reinterpret_cast<uintptr_t>(filter) % kUnitBytes == 0) {
-      keep_part<uint4>(filter, begin, end / kUnitBytes * kUnitBytes, exact);
-      keep_part<Moved>(filter, max(begin, end / kUnitBytes * kUnitBytes), end, exact);
-    } else {
-      keep_part<Moved>(filter, begin, end, exact);
-    }
+    const int64_t each = a_.kept_bytes / a_.blocks / kUnitBytes * kUnitBytes + kUnitBytes;
+    const int64_t begin = blockIdx.x * each, end = min(begin + each, a_.kept_bytes);
+    const bool aligned = reinterpret_cast<uintptr_t>(filter) % kUnitBytes == 0;
+    const int64_t words_end = aligned ? max(begin, end / kUnitBytes * kUnitBytes) : begin;
+    keep_part<uint4>(filter, begin, words_end, exact);
+    keep_part<Moved>(filter, words_end, end, exact);
   }
 
   /// Neighbouring threads write neighbouring filters. Units come from shared memory; or, where words of
@@ -147,9 +145,7 @@ class FilterPacker {
     for (int i = static_cast<int>(threadIdx.x / kPackFilters); i < count; i += 32) {
       Moved x[kUnitElements];
       const FilterUnit unit = shared_.order[i / 2][i % 2];
-      if constexpr (kOperands == Operands::kSplit) {
-        gather(unit, filter, x);
-      } else if (a_.words) {
+      if (kOperands != Operands::kSplit && a_.words) {
         load_word(unit, elements, filter, x);
       } else {
         gather(unit, filter, x);
@@ -243,10 +239,9 @@ __global__ void __launch_bounds__(kPackThreads)
     shared.order[i / 2][i % 2] = a.order.unit[packer.kind()][i / 2][i % 2];
   const Moved* elements = reinterpret_cast<const Moved*>(filter);
   Magnitudes magnitudes;
-  if (!a.words || (a.copies && a.dense_bytes == 0))
+  if (!a.words || a.keeps_elements)
     magnitudes = packer.load(elements, reinterpret_cast<Moved*>(packed + a.packed.exact));
-  if (a.dense_bytes > 0)
-    packer.keep(reinterpret_cast<const char*>(filter), packed + a.packed.exact);
+  packer.keep(reinterpret_cast<const char*>(filter), packed + a.packed.exact);
   if constexpr (kOperands == Operands::kSplit) {
     magnitudes.merge_warp();
     if (threadIdx.x % 32 == 0) {

@@ -123,10 +123,9 @@ class RawStaging {
   __device__ __forceinline__ uint32_t copy_box() const {
     if (threadIdx.x % 32 != 0) return 0;
     const TilePosition& tile = ahead_.tile;
-    const auto [down, phase] = a_.phase_rows.divide(
-        ahead_.tap_group * a_.dilation_h - a_.padding_top + a_.phase_rows_above * a_.stride_h);
+    const auto [phase, down] = phase_of_row(a_, ahead_.tap_group);
     const int32_t at[] = {LinePixels<Element>(a_, tile, 0).begin(kUnitBytes / sizeof(Moved)),
-                          tile.p + down - a_.phase_rows_above, static_cast<int32_t>(tile.n),
+                          tile.p + down, static_cast<int32_t>(tile.n),
                           tile.group * static_cast<int>(a_.channels) + first_channel()};
     ::cuda::ptx::cp_async_bulk_tensor(::cuda::ptx::space_cluster, ::cuda::ptx::space_global,
                                       block_.raw(to_.stage), &a_.inputs[phase], at,

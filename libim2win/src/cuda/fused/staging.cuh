@@ -330,8 +330,7 @@ class WindowStaging {
         if (is_out(begin + 2)) x.z = 0;
         if (is_out(begin + 3)) x.w = 0;
       }
-      magnitudes.add(x.x, x.y);
-      magnitudes.add(x.z, x.w);
+      magnitudes.add(x);
     }
     return magnitudes;
   }
@@ -341,11 +340,8 @@ class WindowStaging {
     const int words = min(channels, a_.tile.raw.channels) * a_.raw_channel / kWord;
     Magnitudes magnitudes;
 #pragma unroll 2
-    for (int word = thread_; word < words; word += T::kStagingThreads) {
-      const float4 x = raw_word(word);
-      magnitudes.add(x.x, x.y);
-      magnitudes.add(x.z, x.w);
-    }
+    for (int word = thread_; word < words; word += T::kStagingThreads)
+      magnitudes.add(raw_word(word));
     return magnitudes;
   }
 

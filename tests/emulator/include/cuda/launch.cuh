@@ -20,7 +20,8 @@ enum class Start { kInOrder, kEarly };
 
 template <class... Parameters>
 void launch_shared(const char*, void (*kernel)(Parameters...), int64_t blocks, int threads, size_t,
-                   void*, Start, const std::type_identity_t<Parameters>&... arguments) {
+                   void*, Start start, const std::type_identity_t<Parameters>&... arguments) {
+  if (start == Start::kEarly) emulator::fail("launched early, though its code waits for nothing");
   emulator::launch(blocks, threads, [&] { kernel(arguments...); });
 }
 
