@@ -90,6 +90,18 @@ T __shfl_sync(unsigned, T value, int lane) {
   return value;
 }
 
+template <class T>
+T __shfl_xor_sync(unsigned mask, T value, int lanes) {
+  return __shfl_sync(mask, value, static_cast<int>(threadIdx.x % 32) ^ lanes);
+}
+
+inline unsigned __ballot_sync(unsigned, bool value) {
+  const uint64_t* values = ::emulator::exchange(value);
+  unsigned lanes = 0;
+  for (int lane = 0; lane < 32; ++lane) lanes |= static_cast<unsigned>(values[lane]) << lane;
+  return lanes;
+}
+
 inline bool __any_sync(unsigned, bool value) {
   const uint64_t* values = ::emulator::exchange(value);
   return std::any_of(values, values + 32, [](uint64_t x) { return x != 0; });
@@ -121,6 +133,7 @@ inline float __uint_as_float(unsigned x) { return bits_as<float>(x); }
 inline float __int_as_float(int x) { return bits_as<float>(x); }
 inline int __ffs(int x) { return __builtin_ffs(x); }
 inline int __popc(unsigned x) { return __builtin_popcount(x); }
+inline int __clz(int x) { return x == 0 ? 32 : __builtin_clz(static_cast<unsigned>(x)); }
 
 template <class T>
 T __ldg(const T* p) {

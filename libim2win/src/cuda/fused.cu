@@ -68,7 +68,7 @@ class Fused final : public Convolution {
     a.filters = static_cast<const char*>(buffers.filter);
     a.outputs.bind(buffers);
     if (reinterpret_cast<uintptr_t>(buffers.input) % kUnitBytes != 0) a.refuse_words();
-    if (reinterpret_cast<uintptr_t>(buffers.output) % kUnitBytes != 0) a.words = a.stored = false;
+    if (reinterpret_cast<uintptr_t>(buffers.output) % kUnitBytes != 0) a.write_elements();
     if (a.boxed) boxed_.map_planes(buffers.input, a.inputs);
     if (a.tile.raw.boxed) boxed_.map_lines(buffers.input, a.inputs);
     if (a.stored) a.output = boxed_.map_output(buffers.output);

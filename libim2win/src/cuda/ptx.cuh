@@ -106,6 +106,24 @@ __device__ __forceinline__ float load_if(bool condition, const float* p) {
 
 /// From an address in shared memory.
 template <class Element>
+__device__ __forceinline__ Element load_shared(uint32_t address);
+
+template <>
+__device__ __forceinline__ float load_shared<float>(uint32_t address) {
+  float x;
+  asm volatile("ld.shared.b32 %0, [%1];" : "=f"(x) : "r"(address));
+  return x;
+}
+
+template <>
+__device__ __forceinline__ uint16_t load_shared<uint16_t>(uint32_t address) {
+  uint16_t x;
+  asm volatile("ld.shared.b16 %0, [%1];" : "=h"(x) : "r"(address));
+  return x;
+}
+
+/// Likewise, or zero.
+template <class Element>
 __device__ __forceinline__ Element load_shared_if(bool condition, uint32_t address);
 
 template <>
@@ -203,6 +221,10 @@ __device__ __forceinline__ void all_known(Pointer (&p)[8]) {
   asm volatile(""
                : "+l"(p[0]), "+l"(p[1]), "+l"(p[2]), "+l"(p[3]), "+l"(p[4]), "+l"(p[5]), "+l"(p[6]),
                  "+l"(p[7]));
+}
+template <class Pointer>
+__device__ __forceinline__ void all_known(Pointer (&p)[4]) {
+  asm volatile("" : "+l"(p[0]), "+l"(p[1]), "+l"(p[2]), "+l"(p[3]));
 }
 
 __device__ __forceinline__ uint32_t shared_address(const void* p) {

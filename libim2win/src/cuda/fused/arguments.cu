@@ -115,7 +115,6 @@ Arguments<Element>::Arguments(const Problem& problem, const TileChoice& choice,
       boxed(tile.boxed()),
       stored(tile.stored != 0),
       raw_rows(std::max(tile.raw.rows, 1)),
-      raw_words(std::max<int64_t>(tile.raw.pitch * moved_bytes(operands) / kUnitBytes, 1)),
       raw_lines(static_cast<int32_t>(tile.raw_lines())),
       raw_column(tile.raw.boxed ? 1 : static_cast<int32_t>(raw_column_elements(problem))),
       raw_channel(tile.raw.channels > 1 || tile.raw.boxed
@@ -124,6 +123,8 @@ Arguments<Element>::Arguments(const Problem& problem, const TileChoice& choice,
       raw_shift(tile.raw.channels > 1 && !tile.raw.boxed
                     ? static_cast<int32_t>(stride_c & (kUnitBytes - 1))
                     : 0),
+      zeros_around(tile.raw.boxed &&
+                   (problem.groups == 1 || channels % (tile.units * tile.unit_channels) == 0)),
       reach(reach_right(problem, tile)),
       input_begin(byte_extent(problem.input, element_bytes(problem.dtype)).begin),
       input_end(byte_extent(problem.input, element_bytes(problem.dtype)).end),
@@ -131,6 +132,7 @@ Arguments<Element>::Arguments(const Problem& problem, const TileChoice& choice,
   copies = vectors && operands != Operands::kSplit && !boxed;
   rechecks = forms_sums_again(problem, tile, operands);
   filters_fastest = OutputOrder(problem).filters_fastest();
+  row_word = fused::row_word(problem, tile);
   words = has_filter_words(problem);
   tiles = static_cast<int32_t>(problem.groups * filter_tiles.divisor * column_tiles.divisor *
                                row_tiles.divisor * image_tiles.divisor);

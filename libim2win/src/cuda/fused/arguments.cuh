@@ -53,25 +53,33 @@ struct Arguments {
   int32_t phase_rows_above, phase_columns_left;  // of the padding, and more to whole phases
   bool boxed, stored;
   // Raw lines.
-  Divisor raw_rows, raw_words;  // rows of a channel and image, 16-byte words of a line
-  int32_t raw_lines;            // of a slab
-  int32_t raw_column;           // elements from a pixel to the next
+  Divisor raw_rows;    // of a channel and image
+  int32_t raw_lines;   // of a slab
+  int32_t raw_column;  // elements from a pixel to the next
   int32_t raw_channel,
-      raw_shift;  // from a channel to the next: elements, and how far past 16 bytes
-  int32_t reach;  // input columns that a position's plane and unit reach to the right
+      raw_shift;      // from a channel to the next: elements, and how far past 16 bytes
+  bool zeros_around;  // whether they have zeros for all that units need and the input has not
+  int32_t reach;      // input columns that a position's plane and unit reach to the right
   int64_t input_begin, input_end;  // bytes, from element [0, 0, 0, 0], of the whole input
   bool copies;                     // whether units are in the input as they are, and no boxes come
   bool vectors;          // whether a unit's channels are neighbours in the input, 16-byte aligned
   bool rechecks;         // whether products may meet elements outside a window
   bool filters_fastest;  // of the output's dimensions
+  int32_t row_word;      // neighbouring pixels of a filter that are written at once
   bool words;            // whether 16 filters' outputs are aligned words of 16 bytes
 
   Arguments(const Problem& problem, const TileChoice& choice, const KernelShape& shape,
             Operands operands);
 
+  /// For an output that is no words of 16 bytes.
+  void write_elements() {
+    words = stored = false;
+    row_word = 1;
+  }
+
   /// For an input that is no words of 16 bytes.
   void refuse_words() {
-    vectors = copies = boxed = stored = false;
+    vectors = copies = boxed = stored = zeros_around = false;
     if (tile.raw.boxed) tile.raw = {};
   }
 };

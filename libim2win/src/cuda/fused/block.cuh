@@ -15,7 +15,7 @@ namespace im2win::cuda::fused {
 enum : int {
   kStagingBarrier = 1,
   kStartBarrier = 2,    // the second multiplying warpgroup's start
-  kColumnsBarrier = 3,  // and 4: a multiplying warpgroup
+  kColumnsBarrier = 3,  // among those who multiply
 };
 
 constexpr int kMultiplyingWarps = kMultiplyingThreads / 32;
@@ -68,6 +68,8 @@ struct Barriers {
   uint64_t outputs_full[2], outputs_empty[2];  // the boxes of 64 filters
   SlabScale scales[kMaxSlabStages];
   Magnitudes magnitudes[2][kMaxStagingThreads / 32];
+  Edges placed_for;                       // the table of places
+  int32_t tiles_done[kMultiplyingWarps];  // of the block's
 };
 static_assert(sizeof(Barriers) <= kBarrierBytes);
 
@@ -99,17 +101,15 @@ struct Block {
   __device__ __forceinline__ char* box(int number) const {
     return dynamic_shared_memory + layout.boxes + number * layout.box;
   }
-  /// The rows of boxes that a multiplying warpgroup's columns are: in the room of its tables.
+  /// The rows of boxes that a multiplying warpgroup's columns are: in the room of the table of columns.
   __device__ __forceinline__ uint16_t* box_rows(int warpgroup) const {
-    return reinterpret_cast<uint16_t*>(columns(warpgroup));
+    return reinterpret_cast<uint16_t*>(columns()) + warpgroup * T::kShape.columns;
   }
   __device__ __forceinline__ Place* places() const {
     return reinterpret_cast<Place*>(dynamic_shared_memory + layout.places);
   }
-  /// The first of two tables of a multiplying warpgroup's columns.
-  __device__ __forceinline__ ColumnPlace* columns(int warpgroup) const {
-    return reinterpret_cast<ColumnPlace*>(dynamic_shared_memory + layout.columns) +
-           2 * warpgroup * table_columns(T::kShape.columns);
+  __device__ __forceinline__ ColumnPlace* columns() const {
+    return reinterpret_cast<ColumnPlace*>(dynamic_shared_memory + layout.columns);
   }
 };
 

@@ -5,52 +5,105 @@
 
 namespace im2win::cuda::fused {
 
-// The constants fit the times of tiles of the paper's layers on an H200.
+// They fit the times of about 900 tiles of the paper's and ResNet-50's layers on an H200.
+struct CostModel::Rates {
+  double norm;             // see cycles()
+  double batch, slab_end;  // cycles of a warpgroup that multiplies, beside those of products
+  double filters = 0;      // cycles a byte
+  // Of a slab and of each of its units: from the input as it is, from boxes of lines, from lines; of a line.
+  double slab, unit;
+  double boxed_slab = 0, boxed_unit = 0;
+  double lined_slab = 0, lined_unit = 0, line = 0;
+  double few_threads;  // times as long with half of the staging threads
+  // Of writing a tile, its columns, if they go out by words or one by one, and pieces of memory.
+  double tile = 0, column, odd_column, piece;
+};
+
+const CostModel::Rates& CostModel::rates() const {
+  static constexpr Rates kSplit = {.norm = 2.33,
+                                   .batch = 680,
+                                   .slab_end = 1190,
+                                   .slab = 990,
+                                   .unit = 8.8,
+                                   .boxed_slab = 1650,
+                                   .boxed_unit = 2.6,
+                                   .lined_slab = 3170,
+                                   .lined_unit = 1.8,
+                                   .line = 41,
+                                   .few_threads = 1.6,
+                                   .tile = 90,
+                                   .column = 29,
+                                   .odd_column = 49,
+                                   .piece = 55};
+  static constexpr Rates kCopied = {.norm = 8,
+                                    .batch = 450,
+                                    .slab_end = 30,
+                                    .filters = 1.0 / 22,
+                                    .slab = 450,
+                                    .unit = 1.5,
+                                    .few_threads = 1.3,
+                                    .column = 25,
+                                    .odd_column = 25,
+                                    .piece = 300};
+  static constexpr Rates kGathered = {.norm = 3.3,
+                                      .batch = 560,
+                                      .slab_end = 0,
+                                      .slab = 1420,
+                                      .unit = 4.9,
+                                      .boxed_slab = 1700,
+                                      .boxed_unit = 1.35,
+                                      .lined_slab = 2500,
+                                      .lined_unit = 1.36,
+                                      .line = 24,
+                                      .few_threads = 2.2,
+                                      .tile = 1130,
+                                      .column = 20,
+                                      .odd_column = 20,
+                                      .piece = 120};
+  return split_ ? kSplit : copies_ ? kCopied : kGathered;
+}
+
 double CostModel::cycles(const Tile& tile, const KernelShape& shape) const {
+  const Rates& rates = this->rates();
   const double steps = static_cast<double>(tile.total_steps());
   const double products = steps * shape.columns * (split_ ? 3 : 1);  // of both warpgroups
-  const double slab_ends = split_ ? 500 : tile.boxed() ? 250 : 30;
-  const double warpgroup = products / 2 +
-                           (split_ ? 1300.0 : 450.0) * double(batch_count(tile, traits_)) +
-                           slab_ends * tile.slabs() + write_cycles(tile, shape);
-  const double filter_bytes = steps * 2 * traits_.parts * shape.filters * kUnitBytes;
-  const double filters = tile.resident ? 0 : filter_bytes / (split_ ? 39 : 22);
+  const double slab_end = tile.boxed() ? 250 : rates.slab_end;
+  const double warpgroup = products / 2 + rates.batch * double(batch_count(tile, traits_)) +
+                           slab_end * tile.slabs() + write_cycles(tile, shape);
+  const double filter_bytes = steps * 2 * shape.filters * kUnitBytes;
+  const double filters = tile.resident ? 0 : filter_bytes * rates.filters;
   const double slab = slab_cycles(tile, shape);
   // What is under way at the same time hinders each other, the more the closer they are.
-  constexpr double kNorm = 8;
+  const auto power = [&](double x) { return std::pow(x, rates.norm); };
   const double cycles =
-      std::pow(std::pow(products, kNorm) + std::pow(warpgroup, kNorm) +
-                   std::pow(tile.slabs() * slab + place_cycles(tile, shape), kNorm) +
-                   std::pow(filters, kNorm),
-               1 / kNorm);
+      std::pow(power(products) + power(warpgroup) + power(tile.slabs() * slab) + power(filters),
+               1 / rates.norm);
   return std::max(1.0, std::ceil(tile_count(problem_, tile, shape) / chip_.multiprocessors)) *
              cycles +
          slab;
 }
 
 double CostModel::write_cycles(const Tile& tile, const KernelShape& shape) const {
+  const Rates& rates = this->rates();
   if (tile.stored) return 800 + 4.0 * shape.columns;
-  const double each = (split_ ? 38.0 : 25.0) * shape.columns;
-  if (problem_.output.stride[1] == 1) return each;
-  // Where pixels of a filter are neighbours: the pieces of rows that warps write.
-  return each + 300.0 * shape.block_columns() / (tile.run > 0 ? 32 : std::min(tile.columns, 32));
+  if (problem_.output.stride[1] == 1) return (split_ ? 38.0 : 25.0) * shape.columns;
+  // Neighbours in memory that a warp writes at once: memory takes longer for parts of its sectors, which
+  // are where these begin and end.
+  const bool is_odd = row_word(problem_, tile) == 1;
+  const bool whole_rows = tile.run > 0 || (tile.images == 1 && tile.columns == problem_.q);
+  const int neighbours = std::min(whole_rows ? 64 : tile.columns, is_odd ? 32 : 64);
+  return rates.tile + (is_odd ? rates.odd_column : rates.column) * shape.columns +
+         rates.piece * shape.block_columns() / neighbours;
 }
 
 double CostModel::slab_cycles(const Tile& tile, const KernelShape& shape) const {
-  const bool few_threads = shape.staging_warpgroups < 2;
-  const double units = double(tile.positions) * tile.units;
+  const Rates& rates = this->rates();
+  double units = double(tile.positions) * tile.units;
   if (tile.boxed()) return 200 + 0.5 * units;
-  if (copies_) return 450 + 1.5 * units * (few_threads ? 1.3 : 1);
-  const double rounds = units * (few_threads ? 1.6 : 1);
-  if (tile.raw.stages == 0) return split_ ? 1600 + 15.4 * rounds : 3100 + 6.8 * rounds;
-  const double lines = tile.raw.boxed ? 0 : double(tile.raw_lines());
-  return split_ ? 2500 + 7.0 * rounds + 90 * lines
-                : std::max(2400 + 2.0 * rounds, 1700 + 210 * lines);
-}
-
-double CostModel::place_cycles(const Tile& tile, const KernelShape& shape) const {
-  if (tile.boxed()) return 0;
-  return (shape.staging_warpgroups < 2 ? 4.0 : 1.8) * tile.positions;
+  if (shape.staging_warpgroups < 2) units *= rates.few_threads;
+  if (tile.raw.stages == 0) return rates.slab + rates.unit * units;
+  if (tile.raw.boxed) return rates.boxed_slab + rates.boxed_unit * units;
+  return rates.lined_slab + rates.lined_unit * units + rates.line * double(tile.raw_lines());
 }
 
 }  // namespace im2win::cuda::fused

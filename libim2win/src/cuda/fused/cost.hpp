@@ -20,10 +20,11 @@ class CostModel {
   double cycles(const Tile& tile, const KernelShape& shape) const;
 
  private:
+  struct Rates;
+
+  const Rates& rates() const;
   double write_cycles(const Tile& tile, const KernelShape& shape) const;
   double slab_cycles(const Tile& tile, const KernelShape& shape) const;
-  /// Of finding where a tile's positions are.
-  double place_cycles(const Tile& tile, const KernelShape& shape) const;
 
   const Problem& problem_;
   OperandTraits traits_;

@@ -13,28 +13,58 @@
 
 namespace im2win::cuda::fused {
 
+/// How many of its block's tiles a multiplying warp has done. In shared memory: registers are few while it
+/// multiplies, and what the compiler would keep in local memory comes after all outputs on their way.
+class TilesDone {
+ public:
+  __device__ __forceinline__ TilesDone() { set(0); }
+
+  __device__ __forceinline__ int32_t count() const {
+    return *static_cast<volatile const int32_t*>(&of_warp());
+  }
+  /// The tile's number.
+  __device__ __forceinline__ int32_t next() const {
+    return static_cast<int32_t>(blockIdx.x + static_cast<uint32_t>(count()) * gridDim.x);
+  }
+  __device__ __forceinline__ void advance() {
+    const int32_t more = count() + 1;
+    __syncwarp();
+    set(more);
+  }
+
+ private:
+  __device__ __forceinline__ static int32_t& of_warp() {
+    return barriers().tiles_done[threadIdx.x / 32 % kMultiplyingWarps];
+  }
+  __device__ __forceinline__ static void set(int32_t count) {
+    if (threadIdx.x % 32 == 0) of_warp() = count;
+    __syncwarp();
+  }
+};
+
 template <class T>
 __device__ __forceinline__ void multiply_and_write(const Arguments<typename T::Element>& a,
                                                    Block<T> block, int warpgroup) {
   if (kHasBoxes<T> && a.stored) {
     OutputBoxes<T>::place_columns(a, block, warpgroup, static_cast<int>(threadIdx.x % 128));
-    ptx::named_barrier(kColumnsBarrier + warpgroup, 128);
+  } else {
+    Writer<T>::place_columns(a, block);
   }
+  ptx::named_barrier(kColumnsBarrier, kMultiplyingThreads);
   // Apart by about half a tile, one warpgroup multiplies while the other writes.
   if (warpgroup == 1) ptx::named_barrier(kStartBarrier, kMultiplyingThreads);
   ptx::wait_for_kernel_before();  // which packs the filter
   Multiplier<T> multiplier(a, block, warpgroup);
-  bool turn = false;
-  for (int32_t number = blockIdx.x; number < a.tiles; number += gridDim.x, turn = !turn) {
+  TilesDone done;
+  for (; done.next() < a.tiles; done.advance()) {
     Sums<T::kSums> sums;
-    multiplier.multiply(locate(a, number), sums);
-    // While it multiplies, registers are few: nothing that the writer needs is kept from before.
-    Writer<T>(a, block, turn).write(locate(a, ptx::fresh(number)), sums);
+    multiplier.multiply(locate(a, done.next()), sums);
+    Writer<T>(a, block, locate(a, done.next())).write(sums, done.count() % 2 != 0);
   }
 }
 
 /// See SharedLayout. A slab has lines of units with room at their ends: each of a part's units; or planes
-/// that are boxes.
+/// that are boxes. Raw lines of channels that units have and the input has not stay as they are here.
 template <class T>
 __device__ __forceinline__ void clear_gaps(const Arguments<typename T::Element>& a,
                                            Block<T> block) {
@@ -44,6 +74,7 @@ __device__ __forceinline__ void clear_gaps(const Arguments<typename T::Element>&
   const int pitch = tile.boxed() ? tile.plane_positions * tile.row_units : tile.positions_pitch;
   const int used = tile.boxed() ? box * tile.row_units : tile.positions;
   const int overrun = tile.overrun * tile.row_units;
+  const int raw = tile.unit_columns > 1 ? a.shared.raw_stage / kUnitBytes : 0;
   const auto clear = [](char* slab, int unit) {
     *reinterpret_cast<uint4*>(slab + unit * kUnitBytes) = make_uint4(0, 0, 0, 0);
   };
@@ -53,6 +84,9 @@ __device__ __forceinline__ void clear_gaps(const Arguments<typename T::Element>&
     for (int i = threadIdx.x; i < overrun; i += static_cast<int>(blockDim.x))
       clear(block.slab(stage), lines * pitch + i);
   }
+  for (int stage = 0; stage < tile.raw.stages; ++stage)
+    for (int i = threadIdx.x; i < raw; i += static_cast<int>(blockDim.x))
+      clear(block.raw(stage), i);
   if constexpr (T::kInstructions == Instructions::kWgmma)
     ::cuda::ptx::fence_proxy_async(::cuda::ptx::space_shared);
 }
@@ -87,6 +121,7 @@ __global__ void __launch_bounds__(T::kShape.threads(), 1)
                                 kUsers);
     barriers().filters.initialize(arrivals<T>(kFilterThreads), kUsers);
     barriers().raw.initialize(kFilterThreads, T::kStagingThreads);
+    barriers().placed_for = {};
     for (int set = 0; set < output_sets(T::kShape); ++set) {
       ::cuda::ptx::mbarrier_init(&barriers().outputs_full[set],
                                  kMultiplyingWarps / output_sets(T::kShape));

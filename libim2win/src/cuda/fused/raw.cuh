@@ -226,8 +226,7 @@ class RawUnits {
       : unit_channels_(a.tile.unit_channels),
         unit_columns_(a.tile.unit_columns),
         channels_(channels),
-        unit_bytes_(unit_channels_ * a.raw_channel * static_cast<int>(sizeof(Moved))),
-        are_whole_(a.tile.unit_columns == 1 && channels >= a.tile.units * unit_channels_) {
+        unit_bytes_(unit_channels_ * a.raw_channel * static_cast<int>(sizeof(Moved))) {
     constexpr uint32_t kWordElements = kUnitBytes / sizeof(Moved);
     const auto start =
         a.tile.raw.boxed
@@ -244,35 +243,37 @@ class RawUnits {
     }
   }
 
-  /// Whether units have all their elements where they have any.
-  __device__ __forceinline__ bool are_whole() const { return are_whole_; }
+  static constexpr uint32_t kAll = (1u << kElements) - 1;
 
-  template <bool kWhole>
-  __device__ __forceinline__ void load(const Place& place, bool inside, int unit,
-                                       Moved (&x)[kElements]) const {
+  /// A bit for each element of a unit that is in the input, if its row is.
+  __device__ __forceinline__ uint32_t existing(const Place& place, int unit) const {
+    const int channels = channels_ - unit * unit_channels_;
+    if (unit_columns_ > 1 || channels >= kElements) return place.elements;  // see Place
+    return place.elements & ((1u << max(channels, 0)) - 1);
+  }
+
+  /// A unit whose elements all exist.
+  __device__ __forceinline__ void load(const Place& place, int unit, Moved (&x)[kElements]) const {
     const int from = place.offset + unit * unit_bytes_;
-    const uint32_t elements =
-        static_cast<uint32_t>(place.column) & existing(channels_ - unit * unit_channels_);
 #pragma unroll
-    for (int e = 0; e < kElements; ++e) {
-      const bool here = kWhole || (elements >> e & 1) != 0;
-      x[e] = ptx::load_shared_if<Moved>(inside && here, address_[e] + from);
-    }
+    for (int e = 0; e < kElements; ++e) x[e] = ptx::load_shared<Moved>(address_[e] + from);
+  }
+
+  /// Zero for those that do not.
+  __device__ __forceinline__ void load_existing(const Place& place, int unit, uint32_t elements,
+                                                Moved (&x)[kElements]) const {
+    const int from = place.offset + unit * unit_bytes_;
+#pragma unroll
+    for (int e = 0; e < kElements; ++e)
+      x[e] = ptx::load_shared_if<Moved>((elements >> e & 1) != 0, address_[e] + from);
   }
 
  private:
-  /// A bit for each element of a unit whose channel is one of so many.
-  __device__ __forceinline__ uint32_t existing(int channels) const {
-    if (unit_columns_ > 1 || channels >= kElements) return ~0u;  // see Place
-    return (1u << max(channels, 0)) - 1;
-  }
-
   __device__ __forceinline__ int channel(int e) const { return e & (unit_channels_ - 1); }
   __device__ __forceinline__ int column(int e) const { return e >> __popc(unit_channels_ - 1); }
 
   int unit_channels_, unit_columns_, channels_;
-  int unit_bytes_;  // from a unit to the next
-  bool are_whole_;
+  int unit_bytes_;              // from a unit to the next
   int32_t address_[kElements];  // of the first unit's elements at offset 0, in shared memory
 };
 

@@ -79,10 +79,11 @@ int64_t raw_column_elements(const Problem& problem) {
 int raw_forms(const Problem& problem, Operands operands, const Tile& tile,
               RawLines (&forms)[kMaxRawForms]) {
   const int64_t word = kUnitBytes / moved_bytes(operands), column = raw_column_elements(problem);
+  const int64_t slab_channels = int64_t{tile.units} * tile.unit_channels;
   const int64_t channels =
-      std::min<int64_t>(int64_t{tile.units} * tile.unit_channels, problem.c_per_group());
+      tile.unit_columns > 1 ? slab_channels : std::min(slab_channels, problem.c_per_group());
   int count = 0;
-  if (const RawLines box = box_of_lines(problem, tile, channels, word);
+  if (const RawLines box = box_of_lines(problem, tile, slab_channels, word);
       has_line_boxes(problem, operands) && fits_box(box, tile))
     forms[count++] = box;
   if (!has_raw_lines(problem, tile, word)) return count;

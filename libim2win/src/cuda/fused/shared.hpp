@@ -9,9 +9,9 @@
 
 namespace im2win::cuda::fused {
 
-/// Where a warp gathers finished sums on their way out: 16 filters by 32 columns. Lanes write two
-/// columns of eight filters, or one, at a time: pitches of 8 and 20 modulo 32 send them to different
-/// banks.
+/// Where a warp gathers finished sums on their way out: 16 filters by 32 columns, or 8 by 32 or 64. Lanes
+/// write two columns of eight filters, or one, at a time: pitches of 8 and 20 modulo 32 send them to
+/// different banks.
 constexpr int kPatchFilters = 16;
 constexpr int kPatchColumns = 32;
 constexpr int kPatchPitch = kPatchColumns + 8;            // [filter][column], for NCHW
@@ -27,29 +27,49 @@ static_assert(sizeof(Patch) % 16 == 0);
 constexpr int64_t kPatchBytes = 8 * sizeof(Patch);
 
 /// A position of a tile's slabs in the input. `row` counts the input's rows from the first of a slab;
-/// kNowhere: outside, whatever the slab. `offset` is from the pixel at that row and column 0 of the
-/// tile's first image, in elements; or of raw lines, from their first pixel, in bytes. `column` is the
-/// input's, which may be outside where units have columns; of raw lines it has a bit for each of a
-/// unit's elements instead, set where that is in the input.
+/// kNowhere: outside, whatever the slab. `offset` is from the pixel at that row and the tile's first
+/// column in its first image, in elements; or where that is in raw lines, in bytes. `elements` has a bit
+/// for each of a unit's elements, set where that is in the input, or a zero of raw lines.
 struct Place {
-  int32_t offset, column, row;
+  int32_t offset;
+  uint32_t elements;
+  int32_t row;
 };
 constexpr int32_t kNowhere = INT32_MIN;
+
+/// What a tile's places depend on, as far as edges of the input are concerned.
+struct Edges {
+  int32_t images;  // of the tile that exist
+  int32_t left,
+      right;  // columns outside to the left, or 0; columns from the first to the right edge
+
+  bool operator==(const Edges&) const = default;
+};
+
+/// Tables of positions and of columns are good for all tiles. Those of runs, which begin anywhere in a
+/// row, go from its first column to where the last run ends that begins in it.
+constexpr int32_t table_begins(const Tile& tile) { return tile.run > 0 ? tile.pitch - 1 : 0; }
 
 /// The elements of a raw line, counted from the first of its stage.
 struct LineExtent {
   int32_t begin, end;
 };
 
-/// Where columns of a tile are in the output and the residual, in elements from the tile's first
-/// pixel; `output` is kNowhere where a column is no output.
-struct ColumnPlace {
+/// Where columns of a tile are in it, and in the output and the residual: in elements from the tile's
+/// first pixel. Some are no outputs: beyond the tile, or its images' edges.
+struct alignas(16) ColumnPlace {
   int32_t output, residual;
+  int32_t column;
+  uint16_t row, image;
 };
 
 /// The columns of a warpgroup in whole patches.
-constexpr int table_columns(int columns) {
+constexpr int patch_columns(int columns) {
   return (columns + kPatchColumns - 1) / kPatchColumns * kPatchColumns;
+}
+constexpr int32_t table_columns(const Tile& tile, KernelShape shape) {
+  return table_begins(tile) + (shape.filters == 128 ? 0 : tile.warpgroup_columns) +
+         patch_columns(shape.columns);
 }
 
 /// Outputs on their way out as boxes: rows of so many bytes, swizzled like those of slabs. Each box
@@ -73,9 +93,8 @@ struct SharedLayout {
   int32_t filter_stage, slab;  // of one; a slab with the zeros after it
   int32_t part;                // from an element's high to its low operands, of a slab
   int32_t filters, slabs, patches;
-  int32_t boxes, box;  // of outputs, in the room of patches; from a box to the next
-  int32_t columns;     // two tables of each warpgroup
-  int32_t places;
+  int32_t boxes, box;       // of outputs, in the room of patches; from a box to the next
+  int32_t columns, places;  // tables
   int32_t raw, raw_stage;
   int32_t extents;  // of lines of split operands, [stage][line]
   int32_t total;
@@ -104,8 +123,9 @@ inline SharedLayout shared_layout(const Tile& tile, const KernelShape& shape, Op
   layout.columns = std::max(layout.patches + static_cast<int32_t>(kPatchBytes),
                             layout.boxes + boxes * layout.box);
   layout.places =
-      layout.columns + 4 * table_columns(shape.columns) * static_cast<int32_t>(sizeof(ColumnPlace));
-  const int64_t place_bytes = int64_t{tile.positions} * static_cast<int64_t>(sizeof(Place));
+      layout.columns + table_columns(tile, shape) * static_cast<int32_t>(sizeof(ColumnPlace));
+  const int64_t places = tile.positions + int64_t{tile.planes} * table_begins(tile);
+  const int64_t place_bytes = places * static_cast<int64_t>(sizeof(Place));
   layout.raw = static_cast<int32_t>(round_up(layout.places + place_bytes, kRawAlignment));
   layout.raw_stage = static_cast<int32_t>(
       round_up(tile.raw_lines() * tile.raw.pitch * moved_bytes(operands), kRawAlignment));

@@ -47,6 +47,7 @@ class WindowStaging {
     const Moved* from;  // its first channel and row
     int channels;       // from that on
     int row;            // the input's, which may be outside
+    const Place* places;
     RawUnits<T> raw;
   };
 
@@ -55,51 +56,60 @@ class WindowStaging {
            static_cast<unsigned>(a_.h);
   }
 
-  /// Where a tile's positions are in the input, whatever the tap row.
+  /// Places from a run's row's beginning on; of planes, one after the other.
+  __device__ __forceinline__ int plane_places() const {
+    return a_.tile.plane_positions + table_begins(a_.tile);
+  }
+
+  /// Where a tile's positions are in the input, whatever the tap row. The table is good for all tiles that
+  /// have the same edges.
   __device__ __forceinline__ void place(const TilePosition& tile, int tap_column) {
-    const LinePixels<Element> pixels(a_, tile, 0);
+    const int first = a_.tile.origin[tap_column];
+    const int x0 = LinePixels<Element>(a_, tile, 0).x(0) + first;
+    const int width = (a_.tile.pitch - 1) * a_.stride_w + a_.reach + 1;
+    Edges edges = {a_.tile.images, 0, width};
+    if (!a_.zeros_around)
+      edges = {static_cast<int32_t>(min(a_.n - tile.n, int64_t{a_.tile.images})), min(x0, 0),
+               min(a_.w - x0, width)};
+    if (edges == barriers().placed_for) return;
     sync();  // none reads the last places any more
-    for (int position = thread_; position < a_.tile.positions; position += T::kStagingThreads) {
-      const auto [plane, in_plane] = a_.plane_positions.divide(position);
-      const auto [line, column] = a_.pitch.divide(tile.begin + in_plane);
-      const auto [row, image] = a_.tile_images.divide(line);
-      const int x = pixels.x(column) + a_.tile.origin[tap_column + plane], down = row * a_.stride_h;
-      const bool inside =
-          tile.n + image < a_.n &&
-          (a_.tile.unit_columns > 1 || static_cast<unsigned>(x) < static_cast<unsigned>(a_.w));
-      Place place = {0, x, inside ? down : kNowhere};
-      if (raw()) {
-        place_in_lines(pixels, image, row, place);
-      } else {
-        place.offset =
-            image * static_cast<int>(a_.stride_n) + down * a_.row_stride + x * a_.column_stride;
+    if (thread_ == 0) barriers().placed_for = edges;
+    for (int plane = 0; plane < a_.tile.planes; ++plane) {
+      for (int i = thread_; i < plane_places(); i += T::kStagingThreads) {
+        const auto [line, column] = a_.pitch.divide(i);
+        const auto [row, image] = a_.tile_images.divide(line);
+        const int right = column * a_.stride_w + a_.tile.origin[tap_column + plane] - first;
+        const uint32_t elements = elements_at(right, edges);
+        block_.places()[plane * plane_places() + i] = {
+            offset(image, row, right), elements,
+            image < edges.images && elements != 0 ? row * a_.stride_h : kNowhere};
       }
-      block_.places()[position] = place;
     }
     sync();
   }
 
-  __device__ __forceinline__ void place_in_lines(const LinePixels<Element>& pixels, int image,
-                                                 int row, Place& place) const {
+  /// See Place: of a row of positions, so many columns to the right of the first.
+  __device__ __forceinline__ int offset(int image, int row, int right) const {
+    const int down = row * a_.stride_h;
+    if (!raw())
+      return image * static_cast<int>(a_.stride_n) + down * a_.row_stride +
+             right * a_.column_stride;
     const RawLines& lines = a_.tile.raw;
-    const int x = place.column;
     const int line = image * lines.rows + (lines.apart() ? row : 0);
-    const int in_line =
-        lines.apart() ? x - pixels.begin(kUnitBytes / sizeof(Moved)) : row * a_.stride_h * a_.w + x;
-    place.offset = (line * lines.pitch + in_line * a_.raw_column) * static_cast<int>(sizeof(Moved));
-    place.column = static_cast<int>(elements_at(x));
+    const int in_line = lines.apart() ? right : down * a_.w + right;
+    return (line * lines.pitch + in_line * a_.raw_column) * static_cast<int>(sizeof(Moved));
   }
 
-  /// A bit for each element of a unit that is in the input, where its first column is x; channels that
-  /// do not exist do not count where there are several columns.
-  __device__ __forceinline__ uint32_t elements_at(int x) const {
+  /// A bit for each element of a unit that is in the input, where its first column is so far to the right.
+  /// Where units have several columns, channels that do not exist do not count, but as lines of zeros.
+  __device__ __forceinline__ uint32_t elements_at(int right, const Edges& edges) const {
     const int columns = a_.tile.unit_columns, channels = a_.tile.unit_channels;
-    if (columns == 1) return ~0u;
-    const uint32_t of_column = (1u << a_.channels) - 1;
+    const bool has_zeros = raw() && !a_.tile.raw.boxed && a_.tile.raw.channels >= channels;
+    const uint32_t of_column =
+        (1u << (has_zeros ? channels : min(static_cast<int>(a_.channels), channels))) - 1;
     uint32_t elements = 0;
-    for (int i = 0; i < columns; ++i, x += a_.dilation_w)
-      elements |=
-          static_cast<unsigned>(x) < static_cast<unsigned>(a_.w) ? of_column << i * channels : 0;
+    for (int i = 0; i < columns; ++i, right += a_.dilation_w)
+      elements |= right >= -edges.left && right < edges.right ? of_column << i * channels : 0;
     return elements;
   }
 
@@ -108,19 +118,23 @@ class WindowStaging {
                                               int chunk) const {
     const int first_channel = chunk * a_.tile.units * a_.tile.unit_channels;
     const int channels = static_cast<int>(a_.channels) - first_channel;
-    const LinePixels<Element> pixels(a_, tile, first_tap(a_, tap_group).row);
-    const int row = pixels.y(0);
+    const Tap tap = first_tap(a_, tap_group);
+    const LinePixels<Element> pixels(a_, tile, tap.row);
+    const int row = pixels.y(0), x0 = pixels.x(0) + a_.tile.origin[tap.column];
     const Moved* from = origin<T>(a_, tile, first_channel);
     uint32_t lines = 0;
     if (raw()) {
-      const int first = pixels.first(0), before = a_.tile.raw.apart() ? 0 : row * a_.w - first;
+      const int first = pixels.first(0);
+      const int before = a_.tile.raw.apart() ? x0 - pixels.begin(kUnitBytes / sizeof(Moved))
+                                             : row * a_.w + x0 - first;
       lines = ptx::shared_address(block_.raw(lines_.stage)) +
               static_cast<uint32_t>(before * a_.raw_column * static_cast<int>(sizeof(Moved)));
       from += first * a_.raw_column;
     } else {
-      from += int64_t{row} * a_.row_stride;
+      from += int64_t{row} * a_.row_stride + int64_t{x0} * a_.column_stride;
     }
-    return {from, channels, row, RawUnits<T>(a_, lines, from, channels)};
+    return {from, channels, row, block_.places() + tile.begin,
+            RawUnits<T>(a_, lines, from, channels)};
   }
 
   __device__ __forceinline__ void stage(const TilePosition& tile, int tap_group, int chunk) {
@@ -146,6 +160,11 @@ class WindowStaging {
     cursor_.advance(a_.tile.slab_stages);
   }
 
+  __device__ __forceinline__ int place_of_position(int position) const {
+    if (a_.tile.run == 0) return position;
+    return position + a_.plane_positions.quotient(position) * table_begins(a_.tile);
+  }
+
   /// 16 bytes of neighbouring channels at a time; lanes of one position are neighbours in memory. A
   /// thread has the same unit all the time, as the number of units divides that of the threads.
   __device__ __forceinline__ void copy(const Source& source) {
@@ -160,7 +179,7 @@ class WindowStaging {
       Place place[kTogether];
 #pragma unroll
       for (int i = 0; i < kTogether; ++i)
-        place[i] = block_.places()[min(first + i * apart, a_.tile.positions - 1)];
+        place[i] = source.places[place_of_position(min(first + i * apart, a_.tile.positions - 1))];
 #pragma unroll
       for (int i = 0; i < kTogether; ++i) {
         const int position = first + i * apart;
@@ -176,45 +195,51 @@ class WindowStaging {
   /// Element by element, for any strides.
   __device__ __forceinline__ void gather(const Source& source) {
     char* slab = block_.slab(cursor_.stage);
-    for (int first = thread_; first < slab_units(); first += kRound) {
+    const auto load = [&](const Place& place, int unit, Moved(&x)[kUnitElements]) {
+      load_from_anywhere(source, place, unit, x);
+    };
+    for_units(source.places, load, [&](int offset, const Moved(&unit)[kUnitElements]) {
+      *reinterpret_cast<uint4*>(slab + offset) = pack_unit(unit);
+    });
+  }
+
+  /// For each of the thread's units: load(its place, its number, its elements), then use(where in a slab, in
+  /// bytes; the elements). A slab's units are in the order unit, position; all threads go around as often.
+  template <class Load, class Use>
+  __device__ __forceinline__ void for_units(const Place* places, const Load& load,
+                                            const Use& use) const {
+    constexpr int kTogether = T::kStagingRegisters < 72 ? 1 : 2;
+    const int positions = a_.tile.positions, units = a_.tile.units;
+    const auto step = a_.positions.divide(T::kStagingThreads);
+    auto [unit, position] = a_.positions.divide(thread_);
+    for (int done = 0; done < units * positions; done += kTogether * T::kStagingThreads) {
       Moved x[kTogether][kUnitElements];
-      load_round(source, first, x);
-      for_round(first, x, [&](int offset, const Moved(&unit)[kUnitElements]) {
-        *reinterpret_cast<uint4*>(slab + offset) = pack_unit(unit);
-      });
+      int offset[kTogether];
+#pragma unroll
+      for (int i = 0; i < kTogether; ++i) {
+        const bool exists = unit < units;
+        offset[i] = exists ? place_of(position, unit) * kUnitBytes : -1;
+        load(places[place_of_position(position)], exists ? unit : 0, x[i]);
+        unit += step.quotient;
+        position += step.remainder;
+        if (position >= positions) {
+          position -= positions;
+          ++unit;
+        }
+      }
+#pragma unroll
+      for (int i = 0; i < kTogether; ++i)
+        if (offset[i] >= 0) use(offset[i], x[i]);
     }
   }
 
-  /// A slab's units, in the order unit, position, go in rounds of some for each thread.
-  static constexpr int kTogether = T::kStagingRegisters < 72 ? 1 : 2;
-  static constexpr int kRound = kTogether * T::kStagingThreads;
-
-  __device__ __forceinline__ int slab_units() const { return a_.tile.units * a_.tile.positions; }
-
-  __device__ __forceinline__ void load_round(const Source& source, int first,
-                                             Moved (&x)[kTogether][kUnitElements]) {
-    const auto for_each = [&](const auto& load) {
-#pragma unroll
-      for (int i = 0; i < kTogether; ++i) {
-        const auto [unit, position] = a_.positions.divide(first + i * T::kStagingThreads);
-        Place place = {0, 0, kNowhere};
-        if (unit < a_.tile.units) place = block_.places()[position];
-        load(place, unit, x[i]);
-      }
-    };
-    if (!raw()) {
-      for_each([&](const Place& place, int unit, Moved(&x)[kUnitElements]) {
-        load_unit(source, place, unit * a_.tile.unit_channels, x);
-      });
-    } else if (source.raw.are_whole()) {
-      for_each([&](const Place& place, int unit, Moved(&x)[kUnitElements]) {
-        source.raw.template load<true>(place, is_inside(source, place), unit, x);
-      });
-    } else {
-      for_each([&](const Place& place, int unit, Moved(&x)[kUnitElements]) {
-        source.raw.template load<false>(place, is_inside(source, place), unit, x);
-      });
-    }
+  __device__ __forceinline__ void load_from_anywhere(const Source& source, const Place& place,
+                                                     int unit, Moved (&x)[kUnitElements]) const {
+    if (!raw()) return load_unit(source, place, unit * a_.tile.unit_channels, x);
+    if (a_.zeros_around) return source.raw.load(place, unit, x);
+    const uint32_t elements = is_inside(source, place) ? source.raw.existing(place, unit) : 0;
+    if (__all_sync(~0u, elements == source.raw.kAll)) return source.raw.load(place, unit, x);
+    source.raw.load_existing(place, unit, elements, x);
   }
 
   __device__ __forceinline__ int place_of(int position, int unit) const {
@@ -222,24 +247,13 @@ class WindowStaging {
     return a_.tile.place(position, unit);
   }
 
-  /// Calls use(its place in a slab, in bytes; its elements) for each unit of a round.
-  template <class Use>
-  __device__ __forceinline__ void for_round(int first, const Moved (&x)[kTogether][kUnitElements],
-                                            const Use& use) {
-#pragma unroll
-    for (int i = 0; i < kTogether; ++i) {
-      const auto [unit, position] = a_.positions.divide(first + i * T::kStagingThreads);
-      if (unit < a_.tile.units) use(place_of(position, unit) * kUnitBytes, x[i]);
-    }
-  }
-
   /// The elements of one unit, zero outside the input.
   __device__ __forceinline__ void load_unit(const Source& source, const Place& place,
-                                            int first_channel, Moved (&x)[kUnitElements]) {
+                                            int first_channel, Moved (&x)[kUnitElements]) const {
     const bool inside = is_inside(source, place);
     const int channels = source.channels;
     if (a_.tile.unit_columns > 1) {
-      load_columns(source.from, place, inside, channels, x);
+      load_columns(source.from, place.offset, inside ? place.elements : 0, x);
     } else if (a_.vectors) {
       load_vectors(source.from + first_channel + place.offset, inside && first_channel < channels,
                    x);
@@ -257,7 +271,7 @@ class WindowStaging {
   }
 
   __device__ __forceinline__ void load_vectors(const Moved* source, bool inside,
-                                               Moved (&x)[kUnitElements]) {
+                                               Moved (&x)[kUnitElements]) const {
     constexpr int kEach = kUnitBytes / static_cast<int>(sizeof(Moved));
 #pragma unroll
     for (int i = 0; i < kUnitElements / kEach; ++i) {
@@ -267,16 +281,14 @@ class WindowStaging {
   }
 
   /// Few channels of several tap columns: element e is of channel e mod unit_channels.
-  __device__ __forceinline__ void load_columns(const Moved* from, const Place& place, bool inside,
-                                               int channels, Moved (&x)[kUnitElements]) {
+  __device__ __forceinline__ void load_columns(const Moved* from, int offset, uint32_t elements,
+                                               Moved (&x)[kUnitElements]) const {
     const int mask = a_.tile.unit_channels - 1, shift = __popc(mask);
 #pragma unroll
     for (int e = 0; e < kUnitElements; ++e) {
-      const int channel = e & mask, step = (e >> shift) * a_.dilation_w;
-      const bool here = inside && channel < channels &&
-                        static_cast<unsigned>(place.column + step) < static_cast<unsigned>(a_.w);
-      x[e] = ptx::load_if(here,
-                          from + (place.offset + step * a_.column_stride) + channel * a_.stride_c);
+      const int step = (e >> shift) * a_.dilation_w;
+      x[e] = ptx::load_if((elements >> e & 1) != 0,
+                          from + (offset + step * a_.column_stride) + (e & mask) * a_.stride_c);
     }
   }
 
@@ -288,49 +300,54 @@ class WindowStaging {
     barriers().slabs.wait_empty(cursor_);
     if (thread_ == 0) barriers().scales[cursor_.stage] = {scale.inverse, scale.fit};
     char* high = block_.slab(cursor_.stage);
-    for (int first = thread_; first < slab_units(); first += kRound) {
-      Moved x[kTogether][kUnitElements];
-      load_round(source, first, x);
-      for_round(first, x, [&](int offset, const float(&unit)[kUnitElements]) {
-        uint4 parts[2];
-        split_unit(unit, scale.factor, parts[0], parts[1]);
-        *reinterpret_cast<uint4*>(high + offset) = parts[0];
-        *reinterpret_cast<uint4*>(high + a_.shared.part + offset) = parts[1];
-      });
-    }
+    const auto load = [&](const Place& place, int unit, float(&x)[kUnitElements]) {
+      load_from_anywhere(source, place, unit, x);
+    };
+    for_units(source.places, load, [&](int offset, const float(&unit)[kUnitElements]) {
+      uint4 parts[2];
+      split_unit(unit, scale.factor, parts[0], parts[1]);
+      *reinterpret_cast<uint4*>(high + offset) = parts[0];
+      *reinterpret_cast<uint4*>(high + a_.shared.part + offset) = parts[1];
+    });
   }
 
   __device__ __forceinline__ Magnitudes magnitudes_of(const Source& source) {
     Magnitudes magnitudes;
-    for (int first = thread_; first < slab_units(); first += kRound) {
-      Moved x[kTogether][kUnitElements];
-      load_round(source, first, x);
+    const auto load = [&](const Place& place, int unit, float(&x)[kUnitElements]) {
+      load_unit(source, place, unit * a_.tile.unit_channels, x);
+    };
+    for_units(source.places, load, [&](int, const float(&unit)[kUnitElements]) {
 #pragma unroll
-      for (const auto& unit : x)
-#pragma unroll
-        for (int e = 0; e < kUnitElements; e += 2) magnitudes.add(unit[e], unit[e + 1]);
-    }
+      for (int e = 0; e < kUnitElements; e += 2) magnitudes.add(unit[e], unit[e + 1]);
+    });
     return magnitudes;
   }
 
-  /// Faster, as lines have each element once, and in words; some are of no position, perhaps.
+  /// Faster, as lines have each element once, and in words; some are of no position, perhaps. As many
+  /// lanes share a line as it has words, or a warp; or, if lines are few, all threads.
   __device__ __forceinline__ Magnitudes magnitudes_of_lines() {
     const LineExtent* extents = block_.extents(lines_.stage, a_.raw_lines);
-    const int words = a_.raw_lines * static_cast<int>(a_.raw_words.divisor);
+    const bool are_few = a_.raw_lines < T::kStagingThreads / 32;
+    const int shift = 32 - __clz(min(a_.tile.raw.pitch / kWord, 32) - 1);
+    const int threads = are_few ? T::kStagingThreads : 1 << shift;
+    const int first_line = are_few ? 0 : thread_ >> shift;
+    const int lines = are_few ? 1 : T::kStagingThreads >> shift;  // at a time
+    const int own = (are_few ? thread_ : thread_ & (threads - 1)) * kWord;
     Magnitudes magnitudes;
-    for (int word = thread_; word < words; word += T::kStagingThreads) {
-      const LineExtent extent = extents[a_.raw_words.quotient(word)];
-      const int begin = word * kWord;
-      if (begin >= extent.end || begin + kWord <= extent.begin) continue;
-      float4 x = raw_word(word);
-      if (begin < extent.begin || begin + kWord > extent.end) {
-        const auto is_out = [&](int i) { return i < extent.begin || i >= extent.end; };
-        if (is_out(begin)) x.x = 0;
-        if (is_out(begin + 1)) x.y = 0;
-        if (is_out(begin + 2)) x.z = 0;
-        if (is_out(begin + 3)) x.w = 0;
+    for (int line = first_line; line < a_.raw_lines; line += lines) {
+      const LineExtent extent = extents[line];
+      for (int begin = (extent.begin & -kWord) + own; begin < extent.end;
+           begin += threads * kWord) {
+        float4 x = raw_word(begin / kWord);
+        if (begin < extent.begin || begin + kWord > extent.end) {
+          const auto is_out = [&](int i) { return i < extent.begin || i >= extent.end; };
+          if (is_out(begin)) x.x = 0;
+          if (is_out(begin + 1)) x.y = 0;
+          if (is_out(begin + 2)) x.z = 0;
+          if (is_out(begin + 3)) x.w = 0;
+        }
+        magnitudes.add(x);
       }
-      magnitudes.add(x);
     }
     return magnitudes;
   }

@@ -8,8 +8,8 @@
 
 namespace im2win::cuda::fused {
 
-/// The sum of one output from the input and the filter as they are. Rarely needed: for sums which
-/// products on tensor cores do not give.
+/// The sum of one output from the input and the filter as they are, by a warp, whose lanes take turns with
+/// channels. Rarely needed: for sums which products on tensor cores do not give.
 template <class Element>
 __device__ __forceinline__ float sum_again(const Arguments<Element>& a, int32_t group, int64_t k,
                                            int64_t n, int p, int q) {
@@ -17,20 +17,21 @@ __device__ __forceinline__ float sum_again(const Arguments<Element>& a, int32_t 
   const Element* input = a.input + n * a.stride_n + group * a.channels * a.stride_c;
   const Element* filter =
       reinterpret_cast<const Element*>(a.filters + a.packed.exact) + k * a.packed.exact_stride[0];
+  const int64_t(&kept)[4] = a.packed.exact_stride;
   double sum = 0;
-  for (int64_t c = 0; c < a.channels; ++c) {
+  for (int64_t c = threadIdx.x % 32; c < a.channels; c += 32) {
     for (int r = 0; r < a.r; ++r) {
       const int y = y0 + r * a.dilation_h;
       for (int s = 0; s < a.s; ++s) {
         const int x = x0 + s * a.dilation_w;
         if (y < 0 || y >= a.h || x < 0 || x >= a.w) continue;
         const Element element = input[c * a.stride_c + y * a.row_stride + x * a.column_stride];
-        const int64_t(&kept)[4] = a.packed.exact_stride;
         const Element weight = filter[c * kept[1] + r * kept[2] + s * kept[3]];
         sum = fma(double{to_compute<float>(weight)}, double{to_compute<float>(element)}, sum);
       }
     }
   }
+  for (int apart = 16; apart > 0; apart /= 2) sum += __shfl_xor_sync(~0u, sum, apart);
   return static_cast<float>(sum);
 }
 

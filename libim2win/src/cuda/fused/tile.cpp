@@ -42,6 +42,19 @@ bool has_output_boxes(const Problem& problem, Operands operands) {
          has_boxes(problem.output, 1, moved_bytes(operands));
 }
 
+int row_word(const Problem& problem, const Tile& tile) {
+  const Tensor& output = problem.output;
+  for (const int word : {4, 2}) {
+    const auto all_whole = [&](auto... lengths) { return ((lengths % word == 0) && ...); };
+    if (output.stride[3] == 1 && all_whole(problem.q, tile.columns, tile.column_pitch, tile.run) &&
+        all_whole(tile.warpgroup_columns) && (output.size[0] == 1 || all_whole(output.stride[0])) &&
+        (output.size[1] == 1 || all_whole(output.stride[1])) &&
+        (output.size[2] == 1 || all_whole(output.stride[2])))
+      return word;
+  }
+  return 1;
+}
+
 int32_t reach_right(const Problem& problem, const Tile& tile) {
   return *std::max_element(tile.origin, tile.origin + tile.planes) +
          (tile.unit_columns - 1) * static_cast<int32_t>(problem.dilation_w);

@@ -227,6 +227,9 @@ bool has_input_boxes(const Problem& problem, Operands operands);
 /// not end one.
 bool has_output_boxes(const Problem& problem, Operands operands);
 
+/// How many neighbouring pixels of a filter are a word of the output, whichever tile and filter they are of.
+int row_word(const Problem& problem, const Tile& tile);
+
 /// Input columns that a position's plane and unit reach to the right of the first plane's element.
 int32_t reach_right(const Problem& problem, const Tile& tile);
 

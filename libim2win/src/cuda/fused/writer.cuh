@@ -22,49 +22,64 @@ class Writer {
  public:
   using Element = typename T::Element;
 
-  /// `turn` alternates from tile to tile.
-  __device__ __forceinline__ Writer(const Arguments<Element>& a, Block<T> block, bool turn)
+  /// The table of columns, by all threads that multiply, before any tile. A tile's outputs are near each
+  /// other (Search::has_near_outputs).
+  __device__ __forceinline__ static void place_columns(const Arguments<Element>& a,
+                                                       Block<T> block) {
+    const int first = static_cast<int>(threadIdx.x) - T::kFirstMultiplier;
+    for (int i = first; i < table_columns(a.tile, T::kShape); i += kMultiplyingThreads)
+      block.columns()[i] = located(a, i);
+  }
+
+  __device__ __forceinline__ Writer(const Arguments<Element>& a, Block<T> block,
+                                    const TilePosition& tile)
       : a_(a),
         block_(block),
-        turn_(turn),
+        tile_(tile),
         thread_(ptx::thread_in_block() - T::kFirstMultiplier),
         lane_(thread_ % 32),
         patch_(block.patch(thread_ / 32)),
-        columns_(block.columns(warpgroup()) + (turn ? kTableColumns : 0)) {}
+        images_(static_cast<int>(min(a.n - tile.n, int64_t{a.tile.images}))),
+        rows_(min(a.p - tile.p, a.tile.rows)),
+        columns_(min(a.q - tile.q, a.tile.columns)) {}
 
-  __device__ __forceinline__ void write(const TilePosition& tile, const Sums<T::kSums>& sums) {
-    const int filter = tile.filter_tile * T::kShape.filters + first_filter();  // of the group
+  /// `turn` alternates from tile to tile.
+  __device__ __forceinline__ void write(const Sums<T::kSums>& sums, bool turn) {
+    const int filter = tile_.filter_tile * T::kShape.filters + first_filter();  // of the group
     const int filters = min(static_cast<int>(a_.filters_per_group) - filter, kPatchFilters);
-    const int64_t k = tile.group * a_.filters_per_group + filter;
+    const int64_t k = tile_.group * a_.filters_per_group + filter;
     float bias[2];
 #pragma unroll
     for (int i = 0; i < 2; ++i)
       bias[i] = lane_ / 4 + 8 * i < filters ? a_.outputs.bias(k + lane_ / 4 + 8 * i) : 0;
     if constexpr (kHasBoxes<T>) {
-      if (a_.stored) return write_boxes(tile, sums, bias, k, filters);
+      if (a_.stored) return write_boxes(sums, bias, k, filters, turn);
     }
-    place_columns(tile);
     if (filters <= 0) return;
 
-    const auto pixel = a_.outputs.pixel(tile.n, tile.p, tile.q);
+    const auto pixel = a_.outputs.pixel(tile_.n, tile_.p, tile_.q);
     output_ = a_.outputs.data() + pixel.output + k * a_.outputs.strides()[1];
     const bool doubtful = has_doubts(sums);
     if (doubtful || !a_.outputs.only_adds_bias_and_clamps() || filters < kPatchFilters) {
       residual_ = a_.outputs.residual_data();
       if (residual_ != nullptr) residual_ += pixel.residual + k * a_.outputs.residual_strides()[1];
-      write_singly(tile, sums, bias, k, filters, doubtful);
+      write_singly(sums, bias, k, filters, doubtful);
     } else if (a_.words) {
       write_words(sums, bias);
-    } else if (!a_.filters_fastest) {
-      write_rows(sums, bias);
-    } else {
+    } else if (a_.filters_fastest) {
       residual_ = nullptr;
-      write_singly(tile, sums, bias, k, filters, false);
+      write_singly(sums, bias, k, filters, false);
+    } else {
+      switch (a_.row_word) {
+        case 4: write_rows<4>(sums, bias); break;
+        case 2: write_rows<2>(sums, bias); break;
+        default: write_rows<1>(sums, bias);
+      }
     }
   }
 
  private:
-  static constexpr int kTableColumns = table_columns(T::kShape.columns);
+  static constexpr int kPatches = patch_columns(T::kShape.columns) / kPatchColumns;
   static constexpr bool kHalves = sizeof(Element) == 2;
 
   __device__ __forceinline__ int warpgroup() const { return thread_ / 128; }
@@ -76,40 +91,44 @@ class Writer {
     return T::kShape.filters == 128 ? 0 : warpgroup() * a_.tile.warpgroup_columns;
   }
 
-  /// An output pixel; n < 0: none.
-  struct Pixel {
-    int64_t n;
-    int p, q;
-  };
-
-  __device__ __forceinline__ Pixel locate(const TilePosition& tile, int column) const {
-    const auto [line, in_line] = a_.column_pitch.divide(tile.begin + first_column() + column);
-    const auto [row, image] = a_.tile_images.divide(line);
-    const int64_t n = tile.n + image;
-    const int p = tile.p + row, q = tile.q + in_line;
-    const bool inside = column < a_.tile.warpgroup_columns && row < a_.tile.rows &&
-                        in_line < a_.tile.columns && n < a_.n && p < a_.p && q < a_.q;
-    return {inside ? n : -1, p, q};
+  /// Of a tile, or of those where runs begin in its first row.
+  __device__ __forceinline__ static ColumnPlace located(const Arguments<Element>& a, int i) {
+    const auto [line, column] = a.column_pitch.divide(i);
+    const auto [row, image] = a.tile_images.divide(line);
+    const auto offset = [&](const int64_t* strides) {
+      return static_cast<int32_t>(image * strides[0] + row * strides[2] + column * strides[3]);
+    };
+    return {offset(a.outputs.strides()),
+            a.outputs.residual_data() == nullptr ? 0 : offset(a.outputs.residual_strides()), column,
+            static_cast<uint16_t>(row), static_cast<uint16_t>(image)};
   }
 
-  /// The warpgroup's table of its columns. There are two, which take turns, so that a warp may be
-  /// a tile ahead of others.
-  __device__ __forceinline__ void place_columns(const TilePosition& tile) const {
-    for (int column = thread_ % 128; column < kTableColumns; column += 128) {
-      const Pixel pixel = locate(tile, column);
-      // A tile's outputs are near each other (Search::has_near_outputs).
-      const auto offset = [&](const int64_t* strides) {
-        const auto along = [](int64_t steps, int64_t stride) {
-          return static_cast<int>(steps) * static_cast<int>(stride);
-        };
-        return along(pixel.n - tile.n, strides[0]) + along(pixel.p - tile.p, strides[2]) +
-               along(pixel.q - tile.q, strides[3]);
-      };
-      columns_[column] = {
-          pixel.n < 0 ? kNowhere : offset(a_.outputs.strides()),
-          a_.outputs.residual_data() == nullptr ? 0 : offset(a_.outputs.residual_strides())};
-    }
-    ptx::named_barrier(kColumnsBarrier + warpgroup(), 128);
+  /// One of the warpgroup's columns.
+  __device__ __forceinline__ ColumnPlace place(int column) const {
+    return block_.columns()[tile_.begin + first_column() + column];
+  }
+  __device__ __forceinline__ bool is_output(const ColumnPlace& place, int column) const {
+    return column < a_.tile.warpgroup_columns && place.row < rows_ && place.column < columns_ &&
+           place.image < images_;
+  }
+  /// Its place in the output, or kNowhere.
+  __device__ __forceinline__ int output_at(int column) const {
+    const ColumnPlace place = this->place(column);
+    return is_output(place, column) ? place.output : kNowhere;
+  }
+
+  /// What the warp forms again for column `column` and filter k.
+  __device__ __forceinline__ float sum_again(int64_t k, int column) const {
+    const ColumnPlace at = located(a_, tile_.begin + first_column() + column);
+    return fused::sum_again(a_, tile_.group, k, tile_.n + at.image, tile_.p + at.row,
+                            tile_.q + at.column);
+  }
+
+  /// Calls use(lane) for each lane of which it is true, by all lanes.
+  template <class Use>
+  __device__ __forceinline__ static void for_lanes(bool of_lane, const Use& use) {
+    for (unsigned lanes = __ballot_sync(~0u, of_lane); lanes != 0; lanes &= lanes - 1)
+      use(__ffs(static_cast<int>(lanes)) - 1);
   }
 
   /// Whether any of the warp's sums may have to be formed again.
@@ -140,11 +159,11 @@ class Writer {
   }
 
   /// NHWC: to boxes in shared memory, which leave by themselves when all warps have come so far.
-  __device__ __forceinline__ void write_boxes(const TilePosition& tile, const Sums<T::kSums>& sums,
-                                              const float (&bias)[2], int64_t k, int filters) {
+  __device__ __forceinline__ void write_boxes(const Sums<T::kSums>& sums, const float (&bias)[2],
+                                              int64_t k, int filters, bool turn) {
     const OutputBoxes<T> boxes(block_, warpgroup(), first_filter());
     const int set = first_filter() / kBoxedFilters;
-    wait(&barriers().outputs_empty[set], turn_ ? 0 : 1);
+    wait(&barriers().outputs_empty[set], turn ? 0 : 1);
     // Places are looked up some together: each would wait for the last one's columns to be put.
     constexpr int kTogether = 5;
 #pragma unroll
@@ -158,7 +177,7 @@ class Writer {
 #pragma unroll
       for (int i = 0; i < kTogether; ++i) put(rows[i], &sums.sum[first / 2 + 4 * i], bias);
     }
-    if (has_doubts(sums)) settle_boxes(boxes, tile, k, filters);
+    if (has_doubts(sums)) settle_boxes(boxes, k, filters);
     ::cuda::ptx::fence_proxy_async(::cuda::ptx::space_shared);
     __syncwarp();
     if (lane_ == 0) ::cuda::ptx::mbarrier_arrive(&barriers().outputs_full[set]);
@@ -181,66 +200,90 @@ class Writer {
   }
 
   /// Rare: see Sums.
-  __device__ __forceinline__ void settle_boxes(const OutputBoxes<T>& boxes,
-                                               const TilePosition& tile, int64_t k,
+  __device__ __forceinline__ void settle_boxes(const OutputBoxes<T>& boxes, int64_t k,
                                                int filters) const {
     __syncwarp();
 #pragma unroll 1
-    for (int i = lane_; i < T::kShape.columns * kPatchFilters; i += 32) {
-      const int column = i / kPatchFilters, filter = i % kPatchFilters;
-      const Pixel at = locate(tile, column);
+    for (int i = 0; i < T::kShape.columns * kPatchFilters; i += 32) {
+      const int column = (i + lane_) / kPatchFilters, filter = lane_ % kPatchFilters;
       Element* output = boxes.row(column).at(filter);
       const float put = to_compute<float>(*output);
-      if (at.n < 0 || filter >= filters || put == put) continue;
-      *output = from_compute<Element>(finished(
-          sum_again(a_, tile.group, k + filter, at.n, at.p, at.q), a_.outputs.bias(k + filter)));
-    }
-  }
-
-  /// NCHW: lanes are neighbouring pixels of a filter.
-  __device__ __forceinline__ void write_rows(const Sums<T::kSums>& sums, const float (&bias)[2]) {
-    const int64_t stride = a_.outputs.strides()[1];
-    float* const from = patch_.sums + lane_;
-    float* const to = patch_.sums + lane_ / 4 * kPatchPitch + lane_ % 4 * 2;
-    int places[kTableColumns / kPatchColumns];
-#pragma unroll
-    for (int i = 0; i < kTableColumns / kPatchColumns; ++i)
-      places[i] = columns_[i * kPatchColumns + lane_].output;
-#pragma unroll
-    for (int first = 0; first < T::kShape.columns; first += kPatchColumns) {
-      const int place = places[first / kPatchColumns];
-      __syncwarp();
-      for_eights(sums, first, [&](const float* sum, int column) {
-#pragma unroll
-        for (int i = 0; i < 2; ++i)
-          *reinterpret_cast<float2*>(to + i * 8 * kPatchPitch + column) =
-              make_float2(finished(sum[2 * i], bias[i]), finished(sum[2 * i + 1], bias[i]));
+      const ColumnPlace at = located(a_, first_column() + column);
+      const bool doubtful = put != put && filter < filters && is_output(at, column);
+      for_lanes(doubtful, [&](int lane) {
+        const int64_t own = k + lane % kPatchFilters;
+        const float sum = sum_again(own, (i + lane) / kPatchFilters);
+        if (lane_ == lane) *output = from_compute<Element>(finished(sum, a_.outputs.bias(own)));
       });
-      __syncwarp();
-      if (place == kNowhere) continue;
-      Element* output = output_ + place;
-#pragma unroll
-      for (int i = 0; i < kPatchFilters; i += kStores)
-        store_column(output + i * stride, stride, from + i * kPatchPitch);
     }
   }
 
-  /// Stores of a lane at a time. A register that holds an address is free when its store has left the
-  /// queue of the memory pipe, which is long: each has its own.
-  static constexpr int kStores = 8;
-
-  __device__ __forceinline__ static void store_column(Element* output, int64_t stride,
-                                                      const float* from) {
-    Element* to[kStores];
-    Element value[kStores];
+  /// NCHW: neighbouring lanes have neighbouring pixels of a filter, a word of so many each; eight filters
+  /// at a time. Memory takes longer for a part of a sector of 32 bytes than for a whole one, and where
+  /// lanes begin and end there are parts: words of several pixels make for fewer of them.
+  template <int kWord>
+  __device__ __forceinline__ void write_rows(const Sums<T::kSums>& sums, const float (&bias)[2]) {
+    constexpr int kColumns = kWord == 1 ? kPatchColumns : 2 * kPatchColumns;
+    constexpr int kLanes = kColumns / kWord, kTogether = 32 / kLanes;  // filters
+    constexpr int kPitch = kColumns + 8, kHalf = kPatchFilters / 2;
+    static_assert(kHalf * kPitch <= kPatchFilters * kPatchPitch);
+    const int64_t stride = a_.outputs.strides()[1];
+    const int filter = lane_ / kLanes, column = lane_ % kLanes * kWord;
 #pragma unroll
-    for (int i = 0; i < kStores; ++i, output += stride) {
-      to[i] = output;
-      value[i] = from_compute<Element>(from[i * kPatchPitch]);
+    for (int first = 0; first < T::kShape.columns; first += kColumns) {
+      const bool exists = first + column < kPatches * kPatchColumns;
+      const int place = exists ? output_at(first + column) : kNowhere;
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        __syncwarp();
+#pragma unroll
+        for (int i = first; i < min(first + kColumns, T::kShape.columns); i += 8) {
+          const float* sum = &sums.sum[i / 2 + 2 * half];
+          float* to = patch_.sums + lane_ / 4 * kPitch + i - first + lane_ % 4 * 2;
+          *reinterpret_cast<float2*>(to) =
+              make_float2(finished(sum[0], bias[half]), finished(sum[1], bias[half]));
+        }
+        __syncwarp();
+        if (place != kNowhere)
+          store_column<kHalf / kTogether>(
+              reinterpret_cast<RowWord<kWord>*>(output_ + place + (half * kHalf + filter) * stride),
+              kTogether * stride, patch_.sums + filter * kPitch + column, kTogether * kPitch);
+      }
+    }
+  }
+
+  template <int kWord>
+  struct alignas(kWord * sizeof(Element)) RowWord {
+    Element x[kWord];
+  };
+
+  template <int kWord>
+  __device__ __forceinline__ static RowWord<kWord> row_word(const float* sums) {
+    struct alignas(kWord * sizeof(float)) Sums {
+      float x[kWord];
+    };
+    const Sums from = *reinterpret_cast<const Sums*>(sums);
+    RowWord<kWord> word;
+#pragma unroll
+    for (int i = 0; i < kWord; ++i) word.x[i] = from_compute<Element>(from.x[i]);
+    return word;
+  }
+
+  /// So many words, `stride` elements apart. A register that holds an address is free when its store has
+  /// left the queue of the memory pipe, which is long: each has its own.
+  template <int kCount, int kWord>
+  __device__ __forceinline__ static void store_column(RowWord<kWord>* output, int64_t stride,
+                                                      const float* sums, int pitch) {
+    RowWord<kWord>* to[kCount];
+    RowWord<kWord> words[kCount];
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) {
+      to[i] = reinterpret_cast<RowWord<kWord>*>(reinterpret_cast<Element*>(output) + i * stride);
+      words[i] = row_word<kWord>(sums + i * pitch);
     }
     ptx::all_known(to);
 #pragma unroll
-    for (int i = 0; i < kStores; ++i) *to[i] = value[i];
+    for (int i = 0; i < kCount; ++i) *to[i] = words[i];
   }
 
   /// NHWC: a lane has 16 bytes of neighbouring filters of a pixel. In the patch the words of a
@@ -253,11 +296,11 @@ class Writer {
     constexpr int kEach = kTogether * kWords / 32;  // words of a lane
 #pragma unroll
     for (int first = 0; first < T::kShape.columns; first += kTogether) {
-      int place[kEach];
+      int places[kEach];
 #pragma unroll
       for (int j = 0; j < kEach; ++j) {
         const int column = first + (lane_ + 32 * j) / kWords;
-        place[j] = column < kTableColumns ? columns_[column].output : kNowhere;
+        places[j] = column < kPatches * kPatchColumns ? output_at(column) : kNowhere;
       }
       __syncwarp();
 #pragma unroll
@@ -270,8 +313,8 @@ class Writer {
       for (int j = 0; j < kEach; ++j) value[j] = *word((lane_ + 32 * j) / kWords, lane_ % kWords);
 #pragma unroll
       for (int j = 0; j < kEach; ++j)
-        if (place[j] != kNowhere)
-          *reinterpret_cast<uint4*>(output_ + place[j] + lane_ % kWords * kWordFilters) = value[j];
+        if (places[j] != kNowhere)
+          *reinterpret_cast<uint4*>(output_ + places[j] + lane_ % kWords * kWordFilters) = value[j];
     }
   }
 
@@ -319,9 +362,8 @@ class Writer {
   };
 
   /// Any layout, residual and activation.
-  __device__ __forceinline__ void write_singly(const TilePosition& tile, const Sums<T::kSums>& sums,
-                                               const float (&bias)[2], int64_t k, int filters,
-                                               bool doubtful) {
+  __device__ __forceinline__ void write_singly(const Sums<T::kSums>& sums, const float (&bias)[2],
+                                               int64_t k, int filters, bool doubtful) {
     if (lane_ % 4 == 0) {
 #pragma unroll
       for (int i = 0; i < 2; ++i) {
@@ -345,20 +387,22 @@ class Writer {
         });
       }
       __syncwarp();
-      if (doubtful) settle_doubts(tile, k, filters, first);
+      if (doubtful) settle_doubts(k, filters, first);
       write_patch(filters, first);
     }
   }
 
   /// Rare: see Sums.
-  __device__ __forceinline__ void settle_doubts(const TilePosition& tile, int64_t k, int filters,
-                                                int first) const {
-    const Pixel at = locate(tile, first + lane_);
+  __device__ __forceinline__ void settle_doubts(int64_t k, int filters, int first) const {
+    const bool exists = is_output(place(first + lane_), first + lane_);
 #pragma unroll 1
-    for (int i = 0; i < filters && at.n >= 0; ++i) {
-      float& sum = patch_.sums[i * kPatchPitch + lane_];
-      if (!(fabsf(sum) >= patch_.doubt[i]))
-        sum = sum_again(a_, tile.group, k + i, at.n, at.p, at.q);
+    for (int i = 0; i < filters; ++i) {
+      float* const sums = patch_.sums + i * kPatchPitch;
+      const bool doubtful = exists && !(fabsf(sums[lane_]) >= patch_.doubt[i]);
+      for_lanes(doubtful, [&](int lane) {
+        const float sum = sum_again(k + i, first + lane);
+        if (lane_ == lane) sums[lane] = sum;
+      });
     }
     __syncwarp();
   }
@@ -369,8 +413,8 @@ class Writer {
     for (int i = lane_; i < kPatchColumns * kPatchFilters; i += 32) {
       const int column = a_.filters_fastest ? i / kPatchFilters : lane_;
       const int filter = a_.filters_fastest ? i % kPatchFilters : i / kPatchColumns;
-      const ColumnPlace place = columns_[first + column];
-      if (place.output == kNowhere || filter >= filters) continue;
+      const ColumnPlace place = this->place(first + column);
+      if (!is_output(place, first + column) || filter >= filters) continue;
       float addend = 0;
       if (residual_ != nullptr)
         addend = to_compute<float>(
@@ -382,11 +426,11 @@ class Writer {
 
   const Arguments<Element>& a_;
   Block<T> block_;
-  bool turn_;
+  TilePosition tile_;
   int thread_;  // of the multiplying ones
   int lane_;
   Patch& patch_;
-  ColumnPlace* columns_;
+  int images_, rows_, columns_;  // of the tile that are outputs
   // Of the tile's first pixel and the warp's first filter.
   Element* output_ = nullptr;
   const Element* residual_ = nullptr;

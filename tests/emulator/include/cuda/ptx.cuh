@@ -77,6 +77,12 @@ inline void named_barrier(int id, int threads) { emulator::barrier(id, threads);
 inline void named_barrier_arrive(int id, int threads) { emulator::barrier_arrive(id, threads); }
 
 template <class T>
+T load_shared(uint32_t address) {
+  T x;
+  std::memcpy(&x, dynamic_shared_memory + address, sizeof x);
+  return x;
+}
+template <class T>
 T load_shared_if(bool condition, uint32_t address) {
   T x{};
   if (condition) std::memcpy(&x, dynamic_shared_memory + address, sizeof x);
@@ -120,8 +126,8 @@ inline void wait_for_kernel_before() {}
 
 inline int thread_in_block() { return static_cast<int>(threadIdx.x); }
 inline int32_t fresh(int32_t x) { return x; }
-template <class Pointer>
-void all_known(Pointer (&)[8]) {}
+template <class Pointer, int kCount>
+void all_known(Pointer (&)[kCount]) {}
 
 inline uint32_t shared_address(const void* p) {
   return static_cast<uint32_t>(static_cast<const char*>(p) - dynamic_shared_memory);
