@@ -1,5 +1,6 @@
 // im2win_fused. Persistent blocks: one or two warpgroups bring operands to shared memory
-// (staging.cuh, boxes.cuh, and a warp of them loader.cuh), two multiply (multiply.cuh) and write (writer.cuh).
+// (staging.cuh, boxes.cuh, and a warp of them loader.cuh), two multiply (multiply.cuh) and write
+// (writer.cuh).
 #pragma once
 
 #include "cuda/fused/arguments.cuh"

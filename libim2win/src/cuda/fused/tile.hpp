@@ -2,8 +2,9 @@
 //
 // A block computes a tile of outputs: some filters of one group by columns x rows x images of
 // pixels, a *box*; or by a *run* of pixels that goes on from row to row of an image, with the halo
-// between rows computed in vain. In shared memory it keeps the windows of those pixels, not one by one but overlapping, as
-// in the im2win tensor: the inputs under them are staged once, and filter taps are shifts.
+// between rows computed in vain. In shared memory it keeps the windows of those pixels, not one by one
+// but overlapping, as in the im2win tensor: the inputs under them are staged once, and filter taps are
+// shifts.
 //
 // A *unit* is 16 bytes of operands along the products' K direction: 8 16-bit or 4 32-bit ones, of
 // as many channels (or, where there are few channels, of fewer channels and several tap columns).
