@@ -1,6 +1,6 @@
 // The PTX that the depthwise kernels need and CUDA C++ lacks: clamping that keeps NaN, shared memory
-// by its address, and tensor cores' products of 16-bit elements, summed in float (PTX ISA: max,
-// cp.async, mma.sync, ldmatrix).
+// by its address, and tensor cores' products of 16-bit elements, summed in float (PTX ISA: max, cp.async,
+// mma.sync, ldmatrix).
 //
 // A fragment of an 8 x 8 matrix is one register a lane: lane i holds elements 2 (i % 4) and the
 // next of row i / 4. A is 16 rows: two such matrices for each 8 of the inner dimension. B is 8

@@ -40,14 +40,14 @@ constexpr int32_t kNowhere = INT32_MIN;
 /// What a tile's places depend on, as far as edges of the input are concerned.
 struct Edges {
   int32_t images;  // of the tile that exist
-  int32_t left,
-      right;  // columns outside to the left, or 0; columns from the first to the right edge
+  int32_t left;    // minus how many columns are outside to the left
+  int32_t right;   // columns from the first to the right edge, or all that are needed
 
   bool operator==(const Edges&) const = default;
 };
 
-/// Tables of positions and of columns are good for all tiles. Those of runs, which begin anywhere in a
-/// row, go from its first column to where the last run ends that begins in it.
+/// Tables of columns are good for all tiles, those of positions for all that have the same edges. Runs begin
+/// anywhere in a row: their tables go from its first column to where the last run ends that begins in it.
 constexpr int32_t table_begins(const Tile& tile) { return tile.run > 0 ? tile.pitch - 1 : 0; }
 
 /// The elements of a raw line, counted from the first of its stage.

@@ -1,6 +1,7 @@
 #include "cuda/fused/tile.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 #include "checked.hpp"
 #include "cuda/fused/shared.hpp"
@@ -44,15 +45,14 @@ bool has_output_boxes(const Problem& problem, Operands operands) {
 
 int row_word(const Problem& problem, const Tile& tile) {
   const Tensor& output = problem.output;
-  for (const int word : {4, 2}) {
-    const auto all_whole = [&](auto... lengths) { return ((lengths % word == 0) && ...); };
-    if (output.stride[3] == 1 && all_whole(problem.q, tile.columns, tile.column_pitch, tile.run) &&
-        all_whole(tile.warpgroup_columns) && (output.size[0] == 1 || all_whole(output.stride[0])) &&
-        (output.size[1] == 1 || all_whole(output.stride[1])) &&
-        (output.size[2] == 1 || all_whole(output.stride[2])))
-      return word;
-  }
-  return 1;
+  if (output.stride[3] != 1) return 1;
+  // What lies between words, in pixels: all of it whole words if its greatest common divisor is.
+  int64_t between = problem.q;
+  for (const int32_t pixels : {tile.columns, tile.column_pitch, tile.warpgroup_columns, tile.run})
+    between = std::gcd(between, int64_t{pixels});
+  for (int dimension = 0; dimension < 3; ++dimension)
+    if (output.size[dimension] > 1) between = std::gcd(between, output.stride[dimension]);
+  return static_cast<int>(std::gcd(between, int64_t{4}));
 }
 
 int32_t reach_right(const Problem& problem, const Tile& tile) {

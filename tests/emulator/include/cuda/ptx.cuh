@@ -84,9 +84,7 @@ T load_shared(uint32_t address) {
 }
 template <class T>
 T load_shared_if(bool condition, uint32_t address) {
-  T x{};
-  if (condition) std::memcpy(&x, dynamic_shared_memory + address, sizeof x);
-  return x;
+  return condition ? load_shared<T>(address) : T{};
 }
 
 template <class T>
