@@ -36,6 +36,7 @@ class Multiplier {
                             a.tile.group_stride * a.tile.row_units, swizzle_of(a.tile.row_units)) +
                  warpgroup * a.tile.warpgroup_step * a.tile.row_units),
         own_filter_(first_filter(warpgroup) + threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4),
+        low_(units_of(block.layout.part)),
         until_start_(warpgroup == 0 ? a.tile.lead + 1 : 0) {}
 
   __device__ __forceinline__ void multiply(const TilePosition& tile, Sums<T::kSums>& sums) {
@@ -91,14 +92,12 @@ class Multiplier {
     if (is_teller()) barriers().slabs.arrive_empty(stage);
   }
   /// The steps of a batch, read here and not where they are used, which would have to wait for them.
-  __device__ __forceinline__ static void read_steps(const Steps& steps, int first,
+  __device__ __forceinline__ static void read_steps(const Step* steps,
                                                     uint32_t (&step)[kTraits.batch]) {
 #pragma unroll
-    for (int i = 0; i < kTraits.batch; ++i) {
-      const Step& at = steps.step[first + i];
+    for (int i = 0; i < kTraits.batch; ++i)
       step[i] = static_cast<uint32_t>(
-          ptx::fresh(static_cast<int32_t>(reinterpret_cast<const uint32_t&>(at))));
-    }
+          ptx::fresh(static_cast<int32_t>(reinterpret_cast<const uint32_t&>(steps[i]))));
   }
 
   /// One sum an output all the way. A batch is under way while the next is issued; what a batch has
@@ -111,7 +110,7 @@ class Multiplier {
         barriers().slabs.wait_full(slab_);
         // Copies are no writes of the async proxy, by which wgmma reads.
         if (kWgmma && a_.copies) ::cuda::ptx::fence_proxy_async(::cuda::ptx::space_shared);
-        read_steps(steps, 0, pending.step);
+        read_steps(steps.step, pending.step);
         for (int step = 0; step < steps.count;) {
           const int count = batch_of(kTraits, steps.count - step);
           step += count;
@@ -150,7 +149,7 @@ class Multiplier {
       Product::multiply(sums, filters + i * kStep, windows + pending.step[i],
                         i > 0 || pending.accumulate);
     Order::commit();
-    read_steps(steps, next, pending.step);
+    read_steps(steps.step + next, pending.step);
     Order::template wait<1>();
     hand_back(pending);
     pending.filters = filter_.stage;
@@ -168,7 +167,7 @@ class Multiplier {
     issue<kMost>(steps, next, sums, pending);
   }
 
-  /// A batch of steps whose operands are there.
+  /// A batch of steps whose operands are there; of no steps after a tile's last.
   struct Batch {
     Descriptor filters, windows;
     uint32_t step[kTraits.batch];
@@ -177,10 +176,11 @@ class Multiplier {
 
   /// Where multiply_split is in a tile.
   struct Walk {
-    const Steps* steps;
+    int step;            // the next, in bytes from the tile's beginning: half of a pointer
+    int steps;           // of the slab from that on
     const float* scale;  // of the slab's filters
     float factor[2];     // that takes the scales of the slab and of a filter out of a product
-    int tap_group = 0, chunk = 0, step = 0;
+    int tap_group = 0, chunk = 0;
   };
 
   /// Each batch's sums start anew, low products first, and go to float32 sums with the scale of
@@ -190,14 +190,14 @@ class Multiplier {
 #pragma unroll
     for (int i = 0; i < T::kSums; ++i) sums.sum[i] = 0;
     Walk walk;
-    walk.steps = &a_.tile.steps[0];
     const int64_t number = int64_t{tile.group} * a_.filter_tiles.divisor + tile.filter_tile;
     walk.scale = reinterpret_cast<const float*>(a_.filters + a_.packed.scales) +
                  number * a_.tile.slabs() * T::kShape.filters + own_filter_;
     if (is_doubter()) doubt(0) = doubt(1) = -0.0f;
     enter_slab(walk);
-    Batch batch = next_batch(walk);
-    for (bool more = true; more;) multiply_batches<kTraits.batch>(walk, batch, sums.sum, more);
+    Batch batch = {filter_stage(), slab_stage(), {}, 0};
+    next_batch(walk, batch);
+    while (batch.count > 0) multiply_batches<kTraits.batch>(walk, batch, sums.sum);
     __syncwarp();
 #pragma unroll
     for (int i = 0; i < 2; ++i) sums.doubt[i] = doubt(i) <= 0 ? 0 : doubt(i);
@@ -214,13 +214,18 @@ class Multiplier {
 
   __device__ __forceinline__ void enter_slab(Walk& walk) {
     const float filter_scale[2] = {__ldg(walk.scale), __ldg(walk.scale + 8)};
+    const Steps& steps = a_.tile.steps[kind_of(a_.tile, walk.tap_group)];
+    walk.step = static_cast<int>(reinterpret_cast<const char*>(steps.step) -
+                                 reinterpret_cast<const char*>(&a_.tile));
+    walk.steps = steps.count;
     barriers().slabs.wait_full(slab_);
     const SlabScale slab_scale = scale_of_slab();
 #pragma unroll
-    for (int i = 0; i < 2; ++i) {
-      walk.factor[i] = slab_scale.inverse * fabsf(filter_scale[i]);
-      if (is_doubter()) {
-        float bound = walk.factor[i] * static_cast<float>(walk.steps->count * kBoundOfStep);
+    for (int i = 0; i < 2; ++i) walk.factor[i] = slab_scale.inverse * fabsf(filter_scale[i]);
+    if (is_doubter()) {
+#pragma unroll
+      for (int i = 0; i < 2; ++i) {
+        float bound = walk.factor[i] * static_cast<float>(walk.steps * kBoundOfStep);
         if (slab_scale.fit == Fit::kExtreme) bound = __int_as_float(0x7fffffff);
         const bool doubtful = slab_scale.fit != Fit::kGood || !(filter_scale[i] > 0);
         const float before = doubt(i);
@@ -246,45 +251,44 @@ class Multiplier {
     if (++walk.chunk == a_.tile.chunks) {
       walk.chunk = 0;
       if (++walk.tap_group == a_.tile.tap_groups) return false;
-      walk.steps = &a_.tile.steps[kind_of(a_.tile, walk.tap_group)];
     }
-    walk.step = 0;
     walk.scale += T::kShape.filters;
     enter_slab(walk);
     return true;
   }
 
-  __device__ __forceinline__ Batch next_batch(Walk& walk) {
-    Batch batch = {filter_stage(), slab_stage()};
-    batch.count = batch_of(kTraits, walk.steps->count - walk.step);
-    read_steps(*walk.steps, walk.step, batch.step);
-    walk.step += batch.count;
+  __device__ __forceinline__ void next_batch(Walk& walk, Batch& batch) {
+    read_steps(reinterpret_cast<const Step*>(reinterpret_cast<const char*>(&a_.tile) + walk.step),
+               batch.step);
+    batch.count = batch_of(kTraits, walk.steps);
+    walk.step += batch.count * static_cast<int>(sizeof(Step));
+    walk.steps -= batch.count;
+    batch.filters = filter_stage();
+    batch.windows = slab_stage();
     wait_filters();
-    return batch;
   }
 
   /// Those of kMost steps, then those of fewer. Each kind in a loop of its own, whatever their number:
   /// where kinds are branches of one, the compiler spills sums.
   template <int kMost>
   __device__ __forceinline__ void multiply_batches(Walk& walk, Batch& batch,
-                                                   float (&sums)[T::kSums], bool& more) {
-    while (more && batch.count == kMost) more = multiply_batch<kMost>(walk, batch, sums);
-    if constexpr (kMost > 1) multiply_batches<kMost - 1>(walk, batch, sums, more);
+                                                   float (&sums)[T::kSums]) {
+    while (batch.count == kMost) multiply_batch<kMost>(walk, batch, sums);
+    if constexpr (kMost > 1) multiply_batches<kMost - 1>(walk, batch, sums);
   }
 
-  /// Multiplies the batch and goes to the next; false if there is none.
+  /// Multiplies the batch and goes to the next.
   template <int kCount>
-  __device__ __forceinline__ bool multiply_batch(Walk& walk, Batch& batch,
+  __device__ __forceinline__ void multiply_batch(Walk& walk, Batch& batch,
                                                  float (&sums)[T::kSums]) {
     constexpr float kLow = 1.0f / 2048;
-    const uint32_t low = static_cast<uint32_t>(block_.layout.part / kUnitBytes);
     const float factor[2] = {walk.factor[0], walk.factor[1]};
     float part[T::kSums];
     Order::begin();
 #pragma unroll
     for (int i = 0; i < kCount; ++i) {
       const Descriptor f = batch.filters + i * kStep, w = batch.windows + batch.step[i];
-      Product::multiply(part, f, w + low, i > 0);
+      Product::multiply(part, f, w + low_, i > 0);
       Product::multiply(part, f + kPart, w, true);
     }
     Order::commit();
@@ -297,15 +301,17 @@ class Multiplier {
       Product::multiply(part, batch.filters + i * kStep, batch.windows + batch.step[i], i > 0);
     Order::commit();
     const int used_filters = filter_.stage, used_slab = slab_.stage;
-    const bool slab_ends = walk.step == walk.steps->count;
+    const bool slab_ends = walk.steps == 0;
     filter_.advance(a_.tile.filter_stages);
-    const bool more = !slab_ends || leave_slab(walk);
-    if (more) batch = next_batch(walk);
+    if (slab_ends && !leave_slab(walk)) {
+      batch.count = 0;
+    } else {
+      next_batch(walk, batch);
+    }
     Order::end(part);
     release_filters(used_filters);
     if (slab_ends) release_slab(used_slab);
     add(part, factor[0], factor[1], sums);
-    return more;
   }
 
   __device__ __forceinline__ static void add(const float (&part)[T::kSums], float factor0,
@@ -318,6 +324,7 @@ class Multiplier {
   Block<T> block_;
   Descriptor filters_, windows_;  // of the first stages
   int own_filter_;                // in the block's tile, the first of two
+  uint32_t low_;                  // units from high to low windows
   Cursor slab_, filter_;
   bool filters_come_ = true;  // or are there since the first tile
   int until_start_;           // batches until the second warpgroup starts, once

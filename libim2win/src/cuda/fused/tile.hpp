@@ -67,8 +67,8 @@ constexpr int kUnitBytes = 16;
 /// The steps that a stage of filters holds, of so many that remain of a slab: the last two stages share
 /// what they have.
 constexpr int batch_of(OperandTraits traits, int steps) {
-  if (steps <= traits.batch) return steps;
-  return steps < 2 * traits.batch ? (steps + 1) / 2 : traits.batch;
+  const int half = static_cast<int>((static_cast<unsigned>(steps) + 1) / 2);
+  return steps <= traits.batch ? steps : half < traits.batch ? half : traits.batch;
 }
 
 constexpr int kMaxSteps = 128;
