@@ -171,3 +171,44 @@ def test_residual_in_place(torch: Any, bias: bool) -> None:
     assert y is residual
     assert torch.equal(y, expected)
     assert np.isfinite(from_torch(y)).all()
+
+
+def shifted(torch: Any, weight: Any) -> Any:
+    """The same, in channels_last order, an element past where an allocation begins."""
+    memory = torch.empty(weight.numel() + 1, dtype=weight.dtype, device=weight.device)[1:]
+    k, c, r, s = weight.shape
+    moved = memory.view(k, r, s, c).permute(0, 3, 1, 2)
+    return moved.copy_(weight)
+
+
+@pytest.mark.parametrize("is_aligned", [True, False], ids=["aligned", "shifted"])
+@pytest.mark.parametrize("groups", [1, 2])
+@pytest.mark.parametrize("channels", [64, 72, 128])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
+def test_a_weight_of_neighbouring_channels(
+    torch: Any, dtype: str, channels: int, groups: int, is_aligned: bool
+) -> None:
+    """Which `im2win_fused` may read where it is; small integers, whose sums are exact."""
+    last = {"memory_format": torch.channels_last}
+    generator = torch.Generator("cuda").manual_seed(7)
+    shape = {"dtype": getattr(torch, dtype), "device": "cuda", "generator": generator}
+    x = torch.randint(-2, 3, (3, groups * channels, 9, 11), **shape).contiguous(**last)
+    weight = torch.randint(-2, 3, (groups * 136, channels, 3, 2), **shape).contiguous(**last)
+    expected = torch.nn.functional.conv2d(x.double(), weight.double(), groups=groups, padding=1)
+    used = weight if is_aligned else shifted(torch, weight)
+    y = im2win.conv2d(x, used, groups=groups, padding=1, math="tf32")
+    torch.testing.assert_close(y.double(), expected.to(y.dtype).double(), rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("layout", ["contiguous_format", "channels_last"])
+@pytest.mark.parametrize(("n", "c", "size"), [(1, 512, 7), (4, 64, 20), (32, 512, 7), (32, 72, 12)])
+def test_tf32_is_rounded_not_cut_off(torch: Any, n: int, c: int, size: int, layout: str) -> None:
+    """Each factor errs by 2.1e-4 in the mean square if it is rounded, and by twice that if not."""
+    order = {"memory_format": getattr(torch, layout)}
+    generator = torch.Generator("cuda").manual_seed(7)
+    shape = {"device": "cuda", "generator": generator}
+    x = torch.randn(n, c, size, size, **shape).contiguous(**order)
+    weight = torch.randn(96, c, 3, 3, **shape).contiguous(**order)
+    exact = torch.nn.functional.conv2d(x.double(), weight.double())
+    y = im2win.conv2d(x, weight, math="tf32")
+    assert float((y - exact).norm() / exact.norm()) < 3.2e-4

@@ -188,13 +188,14 @@ int multiprocessors(int32_t) { return 3; }
 int compute_capability(int32_t) { return 90; }
 int shared_bytes_of_block(int32_t) { return emulator::kSharedBytes; }
 
-CUtensorMap tensor_map(CUtensorMapDataType, int64_t element_bytes, const void* data,
+CUtensorMap tensor_map(CUtensorMapDataType type, int64_t element_bytes, const void* data,
                        const Tensor& tensor, const Box& box) {
   emulator::TensorMap map{};
   static_assert(sizeof map <= sizeof(CUtensorMap));
   map.data = static_cast<char*>(const_cast<void*>(data));
   map.element_bytes = element_bytes;
   map.swizzled = box.swizzled;
+  map.rounded = type == CU_TENSOR_MAP_DATA_TYPE_TFLOAT32;
   for (int i = 0; i < 4; ++i) {
     map.size[i] = tensor.size[box.order[i]];
     map.stride_bytes[i] = i == 0 ? element_bytes : tensor.stride[box.order[i]] * element_bytes;

@@ -48,7 +48,17 @@ struct TensorMap {
   int64_t element_bytes;
   int64_t size[4], stride_bytes[4], box[4];
   bool swizzled;
+  bool rounded;  // to TF32
 };
+
+/// Four float32, to 10 bits of mantissa; infinity and NaN stay what they are.
+inline void round_to_tf32(char* word) {
+  uint32_t bits[4];
+  std::memcpy(bits, word, sizeof bits);
+  for (uint32_t& x : bits)
+    if ((x & 0x7f800000u) != 0x7f800000u) x = (x + 0x1000u) & ~0x1fffu;
+  std::memcpy(word, bits, sizeof bits);
+}
 
 /// Lets others run until `condition` holds; `what` and `number` say what that is, for people.
 void wait_until(const char* what, int64_t number, const std::function<bool()>& condition);

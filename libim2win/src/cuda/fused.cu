@@ -32,7 +32,7 @@ class Fused final : public Convolution {
         pack_(kernels.pack),
         arguments_(problem, choice, kernel_.shape, kernels.operands),
         pack_arguments_(problem, choice, kernel_.shape, kernels.operands),
-        boxed_(problem, choice.tile, kernels.operands),
+        boxed_(problem, choice.tile, kernel_.shape.filters, kernels.operands),
         blocks_(std::min<int64_t>(arguments_.tiles, multiprocessors(device))),
         starts_early_(instructions == Instructions::kWgmma) {
     const CurrentDevice current(device);
@@ -71,6 +71,8 @@ class Fused final : public Convolution {
     if (reinterpret_cast<uintptr_t>(buffers.output) % kUnitBytes != 0) a.write_elements();
     if (a.boxed) boxed_.map_planes(buffers.input, a.inputs);
     if (a.tile.raw.boxed) boxed_.map_lines(buffers.input, a.inputs);
+    if (reinterpret_cast<uintptr_t>(buffers.filter) % kUnitBytes != 0) a.filters_boxed = false;
+    if (a.filters_boxed) a.filter = boxed_.map_filter(buffers.filter);
     if (a.stored) a.output = boxed_.map_output(buffers.output);
     launch_shared("fused_kernel", kernel_.run, blocks_, kernel_.shape.threads(),
                   static_cast<size_t>(a.shared.total), stream, start, a);

@@ -31,6 +31,11 @@ PackedFilter packed_filter(const Problem& problem, const Tile& tile, const Kerne
   const int64_t step_bytes = int64_t{2} * traits(operands).parts * shape.filters * kUnitBytes;
   const int64_t tiles = problem.groups * filter_tiles(problem, shape);
   PackedFilter packed{};
+  if (tile.filters_in_place) {
+    std::copy(std::begin(problem.filter.stride), std::end(problem.filter.stride),
+              packed.exact_stride);
+    return packed;
+  }
   packed.tile_bytes = tile.total_steps() * step_bytes;
   packed.scales = round_up(tiles * packed.tile_bytes, kBufferAlignment);
   const int64_t scales =
@@ -91,6 +96,7 @@ Arguments<Element>::Arguments(const Problem& problem, const TileChoice& choice,
       n(problem.n),
       channels(problem.c_per_group()),
       filters_per_group(problem.k_per_group()),
+      filters_total(problem.k),
       h(static_cast<int32_t>(problem.h)),
       w(static_cast<int32_t>(problem.w)),
       p(static_cast<int32_t>(problem.p)),
@@ -114,6 +120,7 @@ Arguments<Element>::Arguments(const Problem& problem, const TileChoice& choice,
       phase_columns_left(static_cast<int32_t>(ceil_div(problem.padding_left, problem.stride_w))),
       boxed(tile.boxed()),
       stored(tile.stored != 0),
+      filters_boxed(tile.filters_in_place != 0),
       raw_rows(std::max(tile.raw.rows, 1)),
       raw_lines(static_cast<int32_t>(tile.raw_lines())),
       raw_column(tile.raw.boxed ? 1 : static_cast<int32_t>(raw_column_elements(problem))),
@@ -129,11 +136,20 @@ Arguments<Element>::Arguments(const Problem& problem, const TileChoice& choice,
       input_begin(byte_extent(problem.input, element_bytes(problem.dtype)).begin),
       input_end(byte_extent(problem.input, element_bytes(problem.dtype)).end),
       vectors(has_unit_words(problem.input, channels, element_bytes(problem.dtype), tile)) {
-  copies = vectors && operands != Operands::kSplit && !boxed;
+  copies = vectors && operands != Operands::kSplit && operands != Operands::kTf32 && !boxed;
   rechecks = forms_sums_again(problem, tile, operands);
   filters_fastest = OutputOrder(problem).filters_fastest();
   row_word = fused::row_word(problem, tile);
   words = has_filter_words(problem);
+  if (filters_boxed) {
+    const int batch = traits(operands).batch;
+    for (int kind = 0; kind < 2; ++kind)
+      for (int i = 0; i < tile.steps[kind].count; i += batch) {
+        const FilterUnit& unit = choice.order.unit[kind][i][0];
+        filter_taps[kind][i / batch] = {static_cast<int16_t>(unit.row * tile.row_step),
+                                        unit.column};
+      }
+  }
   tiles = static_cast<int32_t>(problem.groups * filter_tiles.divisor * column_tiles.divisor *
                                row_tiles.divisor * image_tiles.divisor);
 }

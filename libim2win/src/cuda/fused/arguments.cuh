@@ -18,12 +18,21 @@ namespace im2win::cuda::fused {
 /// all slabs in turn; then, of split operands, a scale for each filter and slab,
 /// [group][tile of filters][slab][filter]; then the filter itself, for sums that are formed again: dense,
 /// in the order of memory or, where that has gaps, KCRS.
+/// Or the filter as it is, if it comes as boxes.
 struct PackedFilter {
   int64_t tile_bytes;     // of a filter tile's steps
   int64_t scales, exact;  // where they start
   int64_t exact_stride[4];
   int64_t bytes;
 };
+
+/// Counted from those of a slab's group.
+struct FilterTap {
+  int16_t row, column;
+};
+
+/// Of a slab whose filters come as boxes.
+constexpr int kMaxBoxedTaps = kMaxSteps / kMaxBatch;
 
 template <class Element>
 struct Arguments {
@@ -42,16 +51,18 @@ struct Arguments {
   // Windows.
   Divisor pitch, plane_positions, tile_images, column_pitch, positions;
   int64_t n, channels, filters_per_group;  // of a group
+  int64_t filters_total;
   int32_t h, w, p, q;
   int32_t stride_h, stride_w, dilation_h, dilation_w, padding_top, padding_left;
   int64_t stride_n, stride_c;
   int32_t row_stride, column_stride;  // of the input
   int32_t r, s;
   // Boxes: of the input's phases, in rows, then columns, or of lines, in rows; and of the output.
-  CUtensorMap inputs[kMaxPhases], output;
+  CUtensorMap inputs[kMaxPhases], output, filter;
   Divisor column_groups, phase_rows, phase_columns;
   int32_t phase_rows_above, phase_columns_left;  // of the padding, and more to whole phases
-  bool boxed, stored;
+  bool boxed, stored, filters_boxed;
+  FilterTap filter_taps[2][kMaxBoxedTaps];  // of the batches of both kinds of slabs
   // Raw lines.
   Divisor raw_rows;    // of a channel and image
   int32_t raw_lines;   // of a slab

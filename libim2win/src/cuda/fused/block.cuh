@@ -35,7 +35,7 @@ struct Kernel {
   // Of a thread, once the warpgroups have dealt anew what the block has from launch, which is 168 or 128
   // of each thread: sums, and what the compiler was seen to need beside them.
   static constexpr int kMultiplyingRegisters = std::clamp(
-      kOperands == Operands::kSplit ? (2 * kSums + 56) / 8 * 8 : (kSums + 80) / 8 * 8, 136, 200);
+      kOperands == Operands::kSplit ? (2 * kSums + 56) / 8 * 8 : (kSums + 88) / 8 * 8, 136, 200);
   static constexpr int kStagingRegisters = kShape.staging_warpgroups == 1
                                                ? 3 * 168 - 2 * kMultiplyingRegisters
                                                : 2 * 128 - kMultiplyingRegisters;

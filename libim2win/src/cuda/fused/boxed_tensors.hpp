@@ -14,9 +14,10 @@ namespace im2win::cuda::fused {
 /// The tensors whose boxes a plan's launches copy.
 class BoxedTensors {
  public:
-  BoxedTensors(const Problem& problem, const Tile& tile, Operands operands)
+  BoxedTensors(const Problem& problem, const Tile& tile, int filters, Operands operands)
       : input_(problem.input),
         output_(problem.output),
+        filter_(problem.filter),
         stride_h_(problem.stride_h),
         stride_w_(problem.stride_w),
         bytes_(moved_bytes(operands)),
@@ -31,6 +32,9 @@ class BoxedTensors {
                {unsigned_of(tile.raw.pitch), unsigned_of(tile.raw.rows), unsigned_of(tile.images),
                 unsigned_of(tile.raw.channels)},
                false},
+        filters_{{1, 3, 2, 0},
+                 {unsigned_of(tile.row_units * tile.unit_channels), 1, 1, unsigned_of(filters)},
+                 true},
         output_box_{{1, 3, 0, 2},
                     {unsigned_of(kBoxRowBytes / bytes_), unsigned_of(tile.columns),
                      unsigned_of(tile.images), unsigned_of(tile.rows)},
@@ -48,6 +52,10 @@ class BoxedTensors {
   void map_lines(const void* data, CUtensorMap (&maps)[kMaxPhases]) const {
     for (int64_t row = 0; row < stride_h_; ++row)
       maps[row] = map_phase(data, {row, 0}, {stride_h_, 1}, lines_);
+  }
+
+  CUtensorMap map_filter(const void* data) const {
+    return tensor_map(input_type_, bytes_, data, filter_, filters_);
   }
 
   CUtensorMap map_output(const void* data) const {
@@ -79,10 +87,10 @@ class BoxedTensors {
   }
   static uint32_t unsigned_of(int64_t x) { return static_cast<uint32_t>(x); }
 
-  Tensor input_, output_;
+  Tensor input_, output_, filter_;
   int64_t stride_h_, stride_w_, bytes_;
   CUtensorMapDataType input_type_, output_type_;
-  Box plane_, lines_, output_box_;
+  Box plane_, lines_, filters_, output_box_;
 };
 
 }  // namespace im2win::cuda::fused

@@ -19,7 +19,7 @@ struct CostModel::Rates {
   double tile = 0, column, odd_column, piece;
 };
 
-const CostModel::Rates& CostModel::rates() const {
+const CostModel::Rates& CostModel::rates(bool copied) const {
   static constexpr Rates kSplit = {.norm = 2.33,
                                    .batch = 680,
                                    .slab_end = 1190,
@@ -60,11 +60,11 @@ const CostModel::Rates& CostModel::rates() const {
                                       .column = 20,
                                       .odd_column = 20,
                                       .piece = 120};
-  return split_ ? kSplit : copies_ ? kCopied : kGathered;
+  return split_ ? kSplit : copied ? kCopied : kGathered;
 }
 
 double CostModel::cycles(const Tile& tile, const KernelShape& shape) const {
-  const Rates& rates = this->rates();
+  const Rates& rates = this->rates(has_units_);
   const double steps = static_cast<double>(tile.total_steps());
   const double products = steps * shape.columns * (split_ ? 3 : 1);  // of both warpgroups
   const double slab_end = tile.boxed() ? 250 : rates.slab_end;
@@ -84,7 +84,7 @@ double CostModel::cycles(const Tile& tile, const KernelShape& shape) const {
 }
 
 double CostModel::write_cycles(const Tile& tile, const KernelShape& shape) const {
-  const Rates& rates = this->rates();
+  const Rates& rates = this->rates(has_units_);
   if (tile.stored) return 800 + 4.0 * shape.columns;
   if (problem_.output.stride[1] == 1) return (split_ ? 38.0 : 25.0) * shape.columns;
   // Neighbours in memory that a warp writes at once: memory takes longer for parts of its sectors, which
@@ -97,7 +97,7 @@ double CostModel::write_cycles(const Tile& tile, const KernelShape& shape) const
 }
 
 double CostModel::slab_cycles(const Tile& tile, const KernelShape& shape) const {
-  const Rates& rates = this->rates();
+  const Rates& rates = this->rates(copies_);
   double units = double(tile.positions) * tile.units;
   if (tile.boxed()) return 200 + 0.5 * units;
   if (shape.staging_warpgroups < 2) units *= rates.few_threads;

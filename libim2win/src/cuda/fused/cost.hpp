@@ -8,13 +8,14 @@ namespace im2win::cuda::fused {
 
 class CostModel {
  public:
-  /// `copies`: units are in the input as they are.
-  CostModel(const Problem& problem, Operands operands, const Chip& chip, bool copies)
+  /// `has_units`: units are in the input, neighbouring channels.
+  CostModel(const Problem& problem, Operands operands, const Chip& chip, bool has_units)
       : problem_(problem),
         traits_(traits(operands)),
         chip_(chip),
         split_(operands == Operands::kSplit),
-        copies_(copies) {}
+        has_units_(has_units),
+        copies_(has_units && operands != Operands::kTf32) {}
 
   /// Of the multiprocessor that has most to do.
   double cycles(const Tile& tile, const KernelShape& shape) const;
@@ -22,14 +23,15 @@ class CostModel {
  private:
   struct Rates;
 
-  const Rates& rates() const;
+  /// Where units are copied as they are, or come as boxes; or not.
+  const Rates& rates(bool copied) const;
   double write_cycles(const Tile& tile, const KernelShape& shape) const;
   double slab_cycles(const Tile& tile, const KernelShape& shape) const;
 
   const Problem& problem_;
   OperandTraits traits_;
   Chip chip_;
-  bool split_, copies_;
+  bool split_, has_units_, copies_;
 };
 
 }  // namespace im2win::cuda::fused

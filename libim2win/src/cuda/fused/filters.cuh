@@ -8,6 +8,8 @@
 
 #include "cuda/fused/arguments.cuh"
 #include "cuda/fused/block.cuh"
+#include "cuda/fused/operands.cuh"
+#include "cuda/ptx.cuh"
 
 namespace im2win::cuda::fused {
 
@@ -22,6 +24,17 @@ class FilterBatches {
 
   __device__ __forceinline__ bool ended() const { return number_ >= a_.tiles; }
   __device__ __forceinline__ const char* from() const { return from_; }
+
+  /// Of a batch that comes as a box: its first channel, tap column, tap row and filter.
+  struct BoxPlace {
+    int32_t at[4];
+  };
+  __device__ __forceinline__ BoxPlace box() const {
+    const Tap first = first_tap(a_, tap_group_);
+    const FilterTap tap = a_.filter_taps[kind_of(a_.tile, tap_group_)][step_ / kTraits.batch];
+    return {{chunk_ * a_.tile.units * a_.tile.unit_channels, first.column + tap.column,
+             first.row + tap.row, first_filter_}};
+  }
   __device__ __forceinline__ int bytes() const { return count() * kStepBytes; }
 
   __device__ __forceinline__ void advance() {
@@ -51,15 +64,18 @@ class FilterBatches {
     const TilePosition tile = locate(a_, number_);
     from_ = a_.filters + (int64_t{tile.group} * a_.filter_tiles.divisor + tile.filter_tile) *
                              a_.packed.tile_bytes;
+    first_filter_ =
+        tile.group * static_cast<int>(a_.filters_per_group) + tile.filter_tile * T::kShape.filters;
   }
 
   const Arguments<typename T::Element>& a_;
   int32_t number_;
   int tap_group_ = 0, chunk_ = 0, step_ = 0;
   const char* from_ = nullptr;
+  int32_t first_filter_ = 0;
 };
 
-/// By bulk copies, which a thread starts.
+/// By bulk copies, or as boxes, which a thread starts.
 template <class T>
 class BulkFilters {
  public:
@@ -84,8 +100,13 @@ class BulkFilters {
     const auto bytes = static_cast<uint32_t>(batches_.bytes());
     ptx::mbarrier_arrive_expect_tx(ptx::sem_release, ptx::scope_cta, ptx::space_shared, full,
                                    bytes);
-    ptx::cp_async_bulk(ptx::space_cluster, ptx::space_global, block_.filter_stage(cursor_.stage),
-                       batches_.from(), bytes, full);
+    char* to = block_.filter_stage(cursor_.stage);
+    if (kHasBoxes<T> && a_.filters_boxed) {
+      ptx::cp_async_bulk_tensor(ptx::space_cluster, ptx::space_global, to, &a_.filter,
+                                batches_.box().at, full);
+    } else {
+      ptx::cp_async_bulk(ptx::space_cluster, ptx::space_global, to, batches_.from(), bytes, full);
+    }
   }
 
   const Arguments<typename T::Element>& a_;
@@ -137,6 +158,57 @@ class CopiedFilters {
   Cursor cursor_;
   int lane_;
   int copying_ = 0;  // stages before the cursor that are being copied
+};
+
+/// By a warp, element by element, to where boxes would have put them: for filters in place that are no words
+/// of 16 bytes.
+template <class T>
+class GatheredFilters {
+ public:
+  __device__ __forceinline__ GatheredFilters(const Arguments<typename T::Element>& a,
+                                             Block<T> block)
+      : a_(a), block_(block), batches_(a), lane_(static_cast<int>(threadIdx.x % 32)) {}
+
+  __device__ __forceinline__ void run() {
+    for (; !batches_.ended(); batches_.advance()) {
+      barriers().filters.wait_empty(cursor_);
+      gather();
+      ::cuda::ptx::fence_proxy_async(::cuda::ptx::space_shared);
+      __syncwarp();
+      if (lane_ == 0) barriers().filters.arrive_full(cursor_.stage);
+      cursor_.advance(a_.tile.filter_stages);
+    }
+  }
+
+ private:
+  using Moved = fused::Moved<T::kOperands>;
+  static constexpr int kUnitElements = traits(T::kOperands).unit_elements;
+
+  __device__ __forceinline__ void gather() const {
+    const auto [at] = batches_.box();
+    const int64_t(&stride)[4] = a_.packed.exact_stride;
+    const Moved* from =
+        reinterpret_cast<const Moved*>(a_.filters) + at[0] + at[2] * stride[2] + at[1] * stride[3];
+    char* to = block_.filter_stage(cursor_.stage);
+    const int units = a_.tile.row_units;
+    for (int i = lane_; i < T::kShape.filters * units; i += 32) {
+      const int filter = i / units, unit = i % units;
+      Moved x[kUnitElements];
+#pragma unroll
+      for (int e = 0; e < kUnitElements; ++e) {
+        const int channel = unit * kUnitElements + e;
+        const bool exists = at[3] + filter < a_.filters_total && at[0] + channel < a_.channels;
+        x[e] = ptx::load_if(exists, from + (at[3] + filter) * stride[0] + channel);
+      }
+      *reinterpret_cast<uint4*>(to + a_.tile.place(filter, unit) * kUnitBytes) = pack_unit(x);
+    }
+  }
+
+  const Arguments<typename T::Element>& a_;
+  Block<T> block_;
+  FilterBatches<T> batches_;
+  Cursor cursor_;
+  int lane_;
 };
 
 }  // namespace im2win::cuda::fused

@@ -35,6 +35,8 @@ __device__ __forceinline__ void load(const Arguments<typename T::Element>& a, Bl
   ptx::wait_for_kernel_before();  // which packs the filter
   if constexpr (T::kInstructions == Instructions::kMma) {
     CopiedFilters<T>(a, block).run();
+  } else if (a.tile.filters_in_place && !a.filters_boxed) {
+    if constexpr (kHasBoxes<T>) GatheredFilters<T>(a, block).run();
   } else if (a.tile.raw.stages > 0) {
     load_filters_and_lines<T>(a, block);
   } else if (threadIdx.x % 32 == 0) {

@@ -30,8 +30,8 @@ class Multiplier {
                                         int warpgroup)
       : a_(a),
         block_(block),
-        filters_(Descriptor(ptx::shared_address(block.filter_stage(0)), T::kShape.filters, 8) +
-                 first_filter(warpgroup)),
+        filters_(filters_of(a.tile, ptx::shared_address(block.filter_stage(0)), warpgroup)),
+        step_(filters_in_place(a.tile) ? 2 : kStep),
         windows_(Descriptor(ptx::shared_address(block.slab(0)), 0,
                             a.tile.group_stride * a.tile.row_units, swizzle_of(a.tile.row_units)) +
                  warpgroup * a.tile.warpgroup_step * a.tile.row_units),
@@ -64,6 +64,17 @@ class Multiplier {
 
   __device__ __forceinline__ static int first_filter(int warpgroup) {
     return T::kShape.filters == 128 ? warpgroup * 64 : 0;
+  }
+  __device__ __forceinline__ static bool filters_in_place(const Tile& tile) {
+    return kHasBoxes<T> && tile.filters_in_place;
+  }
+  /// Of the first step of a stage.
+  __device__ __forceinline__ static Descriptor filters_of(const Tile& tile, uint32_t stage,
+                                                          int warpgroup) {
+    if (!filters_in_place(tile))
+      return Descriptor(stage, T::kShape.filters, 8) + first_filter(warpgroup);
+    return Descriptor(stage, 0, 8 * tile.row_units, swizzle_of(tile.row_units)) +
+           first_filter(warpgroup) * tile.row_units;
   }
 
   /// See arrivals.
@@ -146,7 +157,7 @@ class Multiplier {
     Order::begin();
 #pragma unroll
     for (int i = 0; i < kCount; ++i)
-      Product::multiply(sums, filters + i * kStep, windows + pending.step[i],
+      Product::multiply(sums, filters + i * step_, windows + pending.step[i],
                         i > 0 || pending.accumulate);
     Order::commit();
     read_steps(steps.step + next, pending.step);
@@ -323,6 +334,7 @@ class Multiplier {
   const Arguments<typename T::Element>& a_;
   Block<T> block_;
   Descriptor filters_, windows_;  // of the first stages
+  uint32_t step_;                 // units from a step's filters to the next
   int own_filter_;                // in the block's tile, the first of two
   uint32_t low_;                  // units from high to low windows
   Cursor slab_, filter_;

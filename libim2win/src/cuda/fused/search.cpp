@@ -34,10 +34,11 @@ class Search {
         best_(best),
         unit_channels_(unit_channels(problem, traits_)),
         unit_columns_(traits_.unit_elements / unit_channels_),
-        copies_(operands != Operands::kSplit && unit_columns_ == 1 &&
-                problem.input.stride[1] == 1 && problem.c_per_group() % unit_channels_ == 0),
-        cost_(problem, operands, chip, copies_),
-        boxes_(chip.bulk_copies && copies_ && has_input_boxes(problem, operands)),
+        has_units_(operands != Operands::kSplit && unit_columns_ == 1 &&
+                   problem.input.stride[1] == 1 && problem.c_per_group() % unit_channels_ == 0),
+        copies_(has_units_ && operands != Operands::kTf32),
+        cost_(problem, operands, chip, has_units_),
+        boxes_(chip.bulk_copies && has_units_ && has_input_boxes(problem, operands)),
         stores_(boxes_ && has_output_boxes(problem, operands)) {}
 
   void try_kernel(int index, const KernelShape& shape) {
@@ -63,6 +64,7 @@ class Search {
   bool finish() {
     if (best_.kernel < 0) return false;
     pair_units(best_columns_, best_rows_, best_.tile, best_.order);
+    best_.tile.filters_in_place = has_filter_boxes(problem_, operands_, best_.tile);
     return true;
   }
 
@@ -226,7 +228,8 @@ class Search {
   Chip chip_;
   TileChoice& best_;
   int unit_channels_, unit_columns_;
-  bool copies_;
+  bool has_units_;  // whether units are in the input
+  bool copies_;     // as they are: boxes are rounded to TF32, copies are not
   CostModel cost_;
   bool boxes_, stores_;
   int kernel_ = -1;

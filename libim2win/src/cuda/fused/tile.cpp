@@ -36,6 +36,11 @@ bool has_input_boxes(const Problem& problem, Operands operands) {
          problem.w >= problem.stride_w && has_boxes(problem.input, 1, moved_bytes(operands));
 }
 
+bool has_filter_boxes(const Problem& problem, Operands operands, const Tile& tile) {
+  return tile.row_units == 2 * traits(operands).batch &&
+         has_boxes(problem.filter, 1, moved_bytes(operands));
+}
+
 bool has_output_boxes(const Problem& problem, Operands operands) {
   return !problem.has_residual && problem.alpha == 1 &&
          problem.k * moved_bytes(operands) % kUnitBytes == 0 &&
@@ -89,6 +94,7 @@ std::string describe(const Tile& tile) {
               tile.run > 0                      ? " in runs"
               : tile.column_pitch == tile.pitch ? ""
                                                 : " in strips",
+              tile.filters_in_place ? ", filters in place" : "",
               tile.stored    ? ", boxes in and out"
               : tile.boxed() ? ", boxes in"
                              : "",

@@ -157,9 +157,10 @@ struct Tile {
   int32_t unit_channels, unit_columns;  // their product is a unit's elements
   int32_t units;                        // channel units of a slab
   int32_t chunks;                       // slabs of all channels
-  int32_t row_units;  // units of a position that are neighbours: 1, or all of a slab
-  int32_t box_rows;   // of a plane, where it is a box
-  int32_t stored;     // whether outputs leave as boxes, too
+  int32_t row_units;         // units of a position that are neighbours: 1, or all of a slab
+  int32_t box_rows;          // of a plane, where it is a box
+  int32_t stored;            // whether outputs leave as boxes, too
+  int32_t filters_in_place;  // whether filters come as boxes of what they are: see has_filter_boxes
 
   // Taps by slabs: group j has tap rows j / column_groups + m * row_step, and all tap columns or, where
   // these are groups, too, column j % column_groups.
@@ -222,6 +223,10 @@ bool has_line_boxes(const Problem& problem, Operands operands);
 /// Whether the input can come as boxes: its pixels are rows of neighbouring channels, all words of 16
 /// bytes, and each phase of the strides has some row and column.
 bool has_input_boxes(const Problem& problem, Operands operands);
+
+/// Whether filters can come as boxes, as they are: rows of channels, for a tile with such rows of inputs. A
+/// batch then is the steps of one tap.
+bool has_filter_boxes(const Problem& problem, Operands operands, const Tile& tile);
 
 /// Whether outputs can leave as boxes. What a box takes on its way out, it takes in shared memory: bias
 /// and a bound from below. It leaves in whole words of 16 bytes, past the last filter, too, if that does
