@@ -74,7 +74,7 @@ def run(case: Case, algorithm: str, kind: str) -> bool:
     """Whether the algorithm took the problem; asserts that it is right."""
     problem, (dtype, math) = case.problem, KINDS[kind]
     fields: dict[str, Any] = {"math": capi.MATHS[math]}
-    for role in ("input", "output", "residual"):
+    for role in ("input", "filter", "output", "residual"):
         fields[f"{role}_layout"] = case.layout
     if case.epilogue:
         fields |= {"has_residual": 1, "bias_dtype": capi.DTYPE_CODES[dtype]}
@@ -104,8 +104,7 @@ def convolve(case: Case, plan: Any, given: dict[str, Array]) -> Array:
     y = np.empty([case.problem.output_shape[axis] for axis in order], given["input"].dtype)
     memory = {}
     for role, array in given.items():
-        is_image = role in ("input", "residual")
-        dense = np.ascontiguousarray(array.transpose(order) if is_image else array)
+        dense = np.ascontiguousarray(array.transpose(order) if array.ndim == 4 else array)
         memory[role] = Memory(dense.nbytes, case.shift)
         memory[role].copy(dense)
     memory["output"] = Memory(y.nbytes, case.shift)

@@ -6,7 +6,8 @@ from problems import Problem, same
 
 # Between them they take every compiled tile of im2win, im2win_fused and im2win_fused_mma on an
 # H200, and every way of staging: boxes and runs, rows and strips, with raw lines and without, one
-# slab and several, filters that stay and that come by turns, one image a tile and more.
+# slab and several, filters that stay and that come by turns, packed and in place, one image a tile
+# and more.
 DENSE = [
     Problem(n=2, c=17, h=27, w=4, k=8, r=5, stride=(2, 2)),
     Problem(n=2, c=6, h=6, w=40, k=21, r=5, s=2, groups=3),
@@ -25,6 +26,8 @@ DENSE = [
     Problem(n=9, c=120, h=40, w=36, k=27, r=1, stride=(2, 2), groups=3),
     Problem(n=9, c=3, h=37, w=25, k=130, s=2, padding=same(1)),
     Problem(c=16, h=8, w=16, k=128),
+    Problem(n=2, c=64, h=12, w=12, k=136, padding=same(1)),
+    Problem(n=2, c=128, h=9, w=9, k=72),
     # Padding past 2^29 makes the transform count in 64 bits.
     Problem(c=2, h=3, w=5, k=4, r=1, s=2, stride=(2**29, 1), padding=((2**29, 0), (1, 0))),
 ]
