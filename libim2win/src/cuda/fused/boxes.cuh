@@ -99,10 +99,12 @@ class OutputBoxes {
  public:
   using Element = typename T::Element;
 
-  __device__ __forceinline__ OutputBoxes(Block<T> block, int warpgroup, int filter)
+  __device__ __forceinline__ OutputBoxes(const Tile& tile, Block<T> block, int warpgroup,
+                                         int filter)
       : rows_(block.box_rows(warpgroup)),
         box_(block.box(filter / kBoxFilters<Element>)),
-        filter_(filter % kBoxFilters<Element>) {}
+        filter_(filter % kBoxFilters<Element>),
+        outputs_(tile.output_rows()) {}
 
   /// The rows of a warpgroup's columns, which are the same for all tiles.
   __device__ __forceinline__ static void place_columns(const Arguments<Element>& a, Block<T> block,
@@ -121,6 +123,7 @@ class OutputBoxes {
   struct Row {
     char* row;
     int swizzle, first;  // in words of 16 bytes
+    bool is_output;
 
     __device__ __forceinline__ char* word(int filter) const {
       const int word = first + filter * static_cast<int>(sizeof(Element)) / kUnitBytes;
@@ -133,7 +136,7 @@ class OutputBoxes {
 
   __device__ __forceinline__ Row row(int column) const {
     const int row = rows_[column];
-    return {box_ + row * kBoxRowBytes, row & 7, filter_ / kWordFilters};
+    return {box_ + row * kBoxRowBytes, row & 7, filter_ / kWordFilters, row < outputs_};
   }
 
  private:
@@ -141,7 +144,8 @@ class OutputBoxes {
 
   const uint16_t* rows_;
   char* box_;
-  int filter_;  // the warp's first, of the box
+  int filter_;   // the warp's first, of the box
+  int outputs_;  // rows that are
 };
 
 }  // namespace im2win::cuda::fused

@@ -161,7 +161,7 @@ class Writer {
   /// NHWC: to boxes in shared memory, which leave by themselves when all warps have come so far.
   __device__ __forceinline__ void write_boxes(const Sums<T::kSums>& sums, const float (&bias)[2],
                                               int64_t k, int filters, bool turn) {
-    const OutputBoxes<T> boxes(block_, warpgroup(), first_filter());
+    const OutputBoxes<T> boxes(a_.tile, block_, warpgroup(), first_filter());
     const int set = first_filter() / kBoxedFilters;
     wait(&barriers().outputs_empty[set], turn ? 0 : 1);
     // Places are looked up some together: each would wait for the last one's columns to be put.
@@ -195,7 +195,8 @@ class Writer {
     } else {
 #pragma unroll
       for (int i = 0; i < 4; ++i)
-        *rows[i % 2].at(lane_ / 4 + i / 2 * 8) = finished(sum[i], bias[i / 2]);
+        if (rows[i % 2].is_output)
+          *rows[i % 2].at(lane_ / 4 + i / 2 * 8) = finished(sum[i], bias[i / 2]);
     }
   }
 
