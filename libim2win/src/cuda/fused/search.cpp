@@ -172,7 +172,7 @@ class Search {
       return;
     if (tile_.boxed()) return try_boxes(rows, columns);
     try_stages(rows, columns);
-    if (!chip_.bulk_copies || copies_) return;
+    if (!chip_.bulk_copies || has_units_) return;
     RawLines forms[kMaxRawForms];
     const int count = raw_forms(problem_, operands_, tile_, forms);
     for (int i = 0; i < count; ++i) {
