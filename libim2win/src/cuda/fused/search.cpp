@@ -36,7 +36,6 @@ class Search {
         unit_columns_(traits_.unit_elements / unit_channels_),
         has_units_(operands != Operands::kSplit && unit_columns_ == 1 &&
                    problem.input.stride[1] == 1 && problem.c_per_group() % unit_channels_ == 0),
-        copies_(has_units_ && operands != Operands::kTf32),
         cost_(problem, operands, chip, has_units_),
         boxes_(chip.bulk_copies && has_units_ && has_input_boxes(problem, operands)),
         stores_(boxes_ && has_output_boxes(problem, operands)) {}
@@ -228,8 +227,7 @@ class Search {
   Chip chip_;
   TileChoice& best_;
   int unit_channels_, unit_columns_;
-  bool has_units_;  // whether units are in the input
-  bool copies_;     // as they are: boxes are rounded to TF32, copies are not
+  bool has_units_;  // whether units are in the input, neighbouring channels
   CostModel cost_;
   bool boxes_, stores_;
   int kernel_ = -1;
