@@ -190,6 +190,22 @@ class TileRun {
   std::vector<int64_t> slab_;
 };
 
+/// Of filters that are read in place, the batches that are no tap's channels in turn.
+int misplaced_batches(const TileChoice& choice, Operands operands) {
+  const int batch = traits(operands).batch;
+  int wrong = 0;
+  for (int kind = 0; choice.tile.filters_in_place && kind < 2; ++kind) {
+    const int count = choice.tile.steps[kind].count;
+    wrong += count % batch != 0;
+    for (int i = 0; i < 2 * count; ++i) {
+      const FilterUnit& first = choice.order.unit[kind][i / 2 / batch * batch][0];
+      const FilterUnit& unit = choice.order.unit[kind][i / 2][i % 2];
+      wrong += unit.row != first.row || unit.column != first.column || unit.unit != i % (2 * batch);
+    }
+  }
+  return wrong;
+}
+
 /// Runs the first tile, and the last, which is cut off at the edges.
 int check(const Problem& problem, Operands operands) {
   TileChoice choice;
@@ -204,6 +220,7 @@ int check(const Problem& problem, Operands operands) {
                 TileRun(problem, choice, last[0], row_tiles(problem, tile) - 1).mismatches()
           : TileRun(problem, choice, 0, 0, 0).mismatches() +
                 TileRun(problem, choice, last[0], last[1], last[2]).mismatches();
+  mismatches += misplaced_batches(choice, operands);
   if (shared_layout(tile, kShapes[choice.kernel], operands).total > kChip.shared_bytes)
     ++mismatches;
   if (mismatches > 0)
