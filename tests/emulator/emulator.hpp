@@ -51,13 +51,9 @@ struct TensorMap {
   bool rounded;  // to TF32
 };
 
-/// Four float32, to 10 bits of mantissa; infinity and NaN stay what they are.
-inline void round_to_tf32(char* word) {
-  uint32_t bits[4];
-  std::memcpy(bits, word, sizeof bits);
-  for (uint32_t& x : bits)
-    if ((x & 0x7f800000u) != 0x7f800000u) x = (x + 0x1000u) & ~0x1fffu;
-  std::memcpy(word, bits, sizeof bits);
+/// A float32's bits, to 10 of mantissa; infinity and NaN stay what they are.
+inline uint32_t round_to_tf32(uint32_t bits) {
+  return (bits & 0x7f800000u) == 0x7f800000u ? bits : (bits + 0x1000u) & ~0x1fffu;
 }
 
 /// Lets others run until `condition` holds; `what` and `number` say what that is, for people.

@@ -136,8 +136,7 @@ Arguments<Element>::Arguments(const Problem& problem, const TileChoice& choice,
       input_begin(byte_extent(problem.input, element_bytes(problem.dtype)).begin),
       input_end(byte_extent(problem.input, element_bytes(problem.dtype)).end),
       vectors(has_unit_words(problem.input, channels, element_bytes(problem.dtype), tile)) {
-  // Elements that are rounded on their way are not as they are.
-  copies = vectors && operands != Operands::kSplit && operands != Operands::kTf32 && !boxed;
+  copies = vectors && are_elements(operands) && !boxed;
   rechecks = forms_sums_again(problem, tile, operands);
   filters_fastest = OutputOrder(problem).filters_fastest();
   row_word = fused::row_word(problem, tile);

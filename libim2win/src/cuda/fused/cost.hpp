@@ -15,7 +15,7 @@ class CostModel {
         chip_(chip),
         split_(operands == Operands::kSplit),
         has_units_(has_units),
-        copies_(has_units && operands != Operands::kTf32) {}
+        copies_(has_units && are_elements(operands)) {}
 
   /// Of the multiprocessor that has most to do.
   double cycles(const Tile& tile, const KernelShape& shape) const;

@@ -24,6 +24,7 @@ class FilterBatches {
 
   __device__ __forceinline__ bool ended() const { return number_ >= a_.tiles; }
   __device__ __forceinline__ const char* from() const { return from_; }
+  __device__ __forceinline__ int bytes() const { return count() * kStepBytes; }
 
   /// Of a batch that comes as a box: its first channel, tap column, tap row and filter.
   struct BoxPlace {
@@ -35,7 +36,6 @@ class FilterBatches {
     return {{chunk_ * a_.tile.units * a_.tile.unit_channels, first.column + tap.column,
              first.row + tap.row, first_filter_}};
   }
-  __device__ __forceinline__ int bytes() const { return count() * kStepBytes; }
 
   __device__ __forceinline__ void advance() {
     from_ += bytes();

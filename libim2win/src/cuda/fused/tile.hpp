@@ -41,6 +41,11 @@ enum class Instructions {
   kMma,    // mma.sync, of 8.0 and later, a warp at a time
 };
 
+/// Whether operands are elements as they are, neither rounded nor split on their way.
+constexpr bool are_elements(Operands operands) {
+  return operands == Operands::kHalf || operands == Operands::kBFloat16;
+}
+
 struct OperandTraits {
   int unit_elements;  // operands in 16 bytes
   int parts;          // operands an element is split in

@@ -110,10 +110,7 @@ inline void store_transposed(void* row, uint32_t matrix0, uint32_t matrix1) {
           static_cast<uint16_t>(pairs[matrix] >> 16 * i);
 }
 
-inline uint32_t round_to_tf32(float x) {
-  const uint32_t bits = __float_as_uint(x);
-  return std::isfinite(x) ? (bits + 0x1000u) & ~0x1fffu : bits;
-}
+inline uint32_t round_to_tf32(float x) { return emulator::round_to_tf32(__float_as_uint(x)); }
 
 inline float max_or_nan(float x, float y) {
   return std::isnan(x) || std::isnan(y) ? NAN : std::max(x, y);
