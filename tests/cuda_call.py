@@ -12,12 +12,14 @@ from targets import CUDA
 
 DENSE = Problem(n=2, c=19, h=13, w=17, k=37, padding=same(1))
 UNPADDED = replace(DENSE, padding=same(0))
+STEM = replace(DENSE, c=3, w=67)
 DEPTHWISE = Problem(n=2, c=16, h=13, w=17, k=16, padding=same(1), groups=16)
 
 
 def problem_of(algorithm: str) -> Problem:
     """One that it takes in float32, and in any dtype that it takes at all."""
-    return {"depthwise": DEPTHWISE, "mec": UNPADDED}.get(algorithm, DENSE)
+    others = {"depthwise": DEPTHWISE, "mec": UNPADDED, "im2win_stem": STEM}
+    return others.get(algorithm, DENSE)
 
 
 class CudaCall:

@@ -116,6 +116,16 @@ PANELS = [
     Problem(n=5, c=4, h=20, w=4, k=2),
 ]
 
+# Few channels: on CUDA strips of 56 and 112 columns, 64 filters, rings of bands that go round.
+STEMS = [
+    *(Problem(c=3, h=20, w=w, k=16, stride=(2, 2), padding=same(1)) for w in (112, 113, 224, 225)),
+    Problem(n=2, c=3, h=67, w=35, k=96, r=11, s=11, stride=(4, 4)),
+    Problem(n=2, c=1, h=45, w=21, k=65, r=7, s=7, stride=(2, 2), padding=same(3)),
+    Problem(c=4, h=41, w=57, k=17, padding=((1, 0), (2, 1))),
+    Problem(c=2, h=9, w=30, k=33, r=4, s=4, stride=(4, 4)),
+    Problem(n=2, c=6, h=23, w=19, k=34, r=5, s=5, padding=same(2), groups=2),
+]
+
 GEOMETRY = [
     Problem(n=2, padding=same(1)),
     Problem(n=2, padding=((1, 2), (3, 0))),
@@ -197,6 +207,7 @@ PROBLEMS = list(
             *REDUCTION_EDGES,
             *CORNERS,
             *PANELS,
+            *STEMS,
             *SMALL,
             *map(miniature, LAYERS),
         ]

@@ -4,10 +4,10 @@ from itertools import product
 
 from problems import Problem, same
 
-# Between them they take every compiled tile of im2win, im2win_fused and im2win_fused_mma on an
-# H200, and every way of staging: boxes and runs, rows and strips, with raw lines and without, one
-# slab and several, filters that stay and that come by turns, packed and in place, one image a tile
-# and more.
+# Between them they take every compiled tile of im2win, im2win_fused, im2win_fused_mma and
+# im2win_stem on an H200, and every way of staging: boxes and runs, rows and strips, with raw lines
+# and without, one slab and several, filters that stay and that come by turns, packed and in place,
+# one image a tile and more.
 DENSE = [
     Problem(n=2, c=17, h=27, w=4, k=8, r=5, stride=(2, 2)),
     Problem(n=2, c=6, h=6, w=40, k=21, r=5, s=2, groups=3),
@@ -28,6 +28,12 @@ DENSE = [
     Problem(c=16, h=8, w=16, k=128),
     Problem(n=2, c=64, h=12, w=12, k=136, padding=same(1)),
     Problem(n=2, c=128, h=9, w=9, k=72),
+    # Both strips of im2win_stem, all numbers of a band's steps, and one, two and four strides.
+    Problem(n=2, c=3, h=39, w=119, k=96, r=11, s=11, stride=(4, 4)),
+    Problem(n=2, c=3, h=21, w=240, k=64, r=7, s=7, stride=(2, 2), padding=same(3)),
+    Problem(n=2, c=4, h=17, w=113, k=20, padding=same(1)),
+    Problem(c=1, h=19, w=60, k=70, r=5, s=5, padding=same(2)),
+    Problem(n=2, c=8, h=18, w=64, k=130, r=4, s=4, stride=(4, 4), groups=2),
     # Padding past 2^29 makes the transform count in 64 bits.
     Problem(c=2, h=3, w=5, k=4, r=1, s=2, stride=(2**29, 1), padding=((2**29, 0), (1, 0))),
 ]

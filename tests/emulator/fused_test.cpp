@@ -1,4 +1,4 @@
-// im2win_fused, emulated, on random problems of every dtype, layout and epilogue, and on data that
+// im2win_fused and im2win_stem, emulated, on random problems of every dtype, layout and epilogue, and on data that
 // tensor cores do not multiply well, beside a float64 reference.
 
 #include <cuda_bf16.h>
@@ -8,7 +8,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <limits>
+#include <memory>
 #include <random>
+#include <string>
 #include <vector>
 
 #include "cuda/algorithms.hpp"
@@ -119,16 +121,16 @@ Reference reference(const Problem& problem, const Values& input, const Values& f
   return sum;
 }
 
-/// Relative to the sum's magnitude, and to the result.
+/// Relative to the sum's magnitude, and to the result; and what rounding takes from a subnormal.
 struct Bound {
-  double sum, rounding;
+  double sum, rounding, subnormal = 1e-37;
 };
 
 Bound bound(const Problem& problem, Data data) {
   const bool exact = data == Data::kIntegers;  // sums are small integers
   const double terms = exact ? 0 : double(problem.window_elements()) * std::ldexp(1.0, -24);
   switch (problem.dtype) {
-    case IM2WIN_FLOAT16: return {terms, std::ldexp(1.0, -11)};
+    case IM2WIN_FLOAT16: return {terms, std::ldexp(1.0, -11), std::ldexp(1.0, -25)};
     case IM2WIN_BFLOAT16: return {terms, std::ldexp(1.0, -8)};
     default: break;
   }
@@ -144,7 +146,7 @@ bool is_near(double got, double expected, double magnitude, const Bound& bound, 
   if (std::isinf(expected) || std::abs(expected) > largest)
     return std::isinf(got) ? (got > 0) == (expected > 0) : std::abs(expected) < 2 * largest;
   return std::abs(got - expected) <=
-         bound.sum * magnitude + bound.rounding * std::abs(expected) + 1e-37;
+         bound.sum * magnitude + bound.rounding * std::abs(expected) + bound.subnormal;
 }
 
 /// The input with gaps, or with rows and columns backwards, or all images the same.
@@ -189,23 +191,43 @@ im2win_conv2d_desc random_pixel_rows() {
   return desc;
 }
 
-im2win_conv2d_desc random_desc() {
-  if (once_in(3)) return random_pixel_rows();
-
+/// Windows of few channels, and images with more rows than a ring has bands.
+im2win_conv2d_desc random_stem() {
   im2win_conv2d_desc desc = default_desc();
-  const int64_t groups = once_in(4) ? between(2, 3) : 1;
+  desc.groups = once_in(4) ? 2 : 1;
   desc.n = between(1, 3);
-  desc.c = groups * (once_in(3) ? between(1, 7) : 8 * between(1, 5));
-  desc.k = groups * (once_in(2) ? 8 * between(1, 18) : between(1, 140));
+  desc.c = desc.groups * between(1, 4);
+  desc.k = desc.groups * (once_in(3) ? between(65, 140) : between(1, 64));
+  desc.h = between(1, 30);
+  desc.w = between(1, once_in(4) ? 260 : 70);
+  desc.r = between(1, once_in(3) ? 11 : 4);
+  desc.s = between(1, once_in(3) ? 11 : 4);
+  desc.stride_h = between(1, 4);
+  desc.stride_w = int64_t{1} << between(0, 2);
+  return desc;
+}
+
+im2win_conv2d_desc random_windows() {
+  im2win_conv2d_desc desc = default_desc();
+  desc.groups = once_in(4) ? between(2, 3) : 1;
+  desc.n = between(1, 3);
+  desc.c = desc.groups * (once_in(3) ? between(1, 7) : 8 * between(1, 5));
+  desc.k = desc.groups * (once_in(2) ? 8 * between(1, 18) : between(1, 140));
   desc.h = between(1, 14);
   desc.w = between(1, 20);
   desc.r = between(1, 4);
   desc.s = between(1, 4);
-  desc.groups = groups;
   desc.stride_h = between(1, 3);
   desc.stride_w = between(1, 3);
   desc.dilation_h = between(1, 2);
   desc.dilation_w = between(1, 2);
+  return desc;
+}
+
+im2win_conv2d_desc random_desc(bool is_stem) {
+  if (!is_stem && once_in(3)) return random_pixel_rows();
+
+  im2win_conv2d_desc desc = is_stem ? random_stem() : random_windows();
   const int64_t most = once_in(4) ? 5 : 2;
   desc.padding_top = between(0, most);
   desc.padding_bottom = between(0, most);
@@ -226,11 +248,21 @@ im2win_conv2d_desc random_desc() {
   return desc;
 }
 
+struct Algorithm {
+  std::string (*refuse)(const Problem&);
+  std::unique_ptr<Convolution> (*configure)(const Problem&, const Target&);
+};
+
+constexpr Algorithm kFused[] = {
+    {cuda::refuse_fused<Instructions::kWgmma>, cuda::configure_fused<Instructions::kWgmma>},
+    {cuda::refuse_fused<Instructions::kMma>, cuda::configure_fused<Instructions::kMma>},
+};
+constexpr Algorithm kStem = {cuda::refuse_stem, cuda::configure_stem};
+
 /// The number of wrong outputs.
-template <cuda::fused::Instructions kInstructions>
-int64_t check(const im2win_conv2d_desc& desc, Data data) {
+int64_t check(const Algorithm& algorithm, const im2win_conv2d_desc& desc, Data data) {
   const Problem problem = make_problem(&desc);
-  if (!cuda::refuse_fused<kInstructions>(problem).empty()) return 0;
+  if (!algorithm.refuse(problem).empty()) return 0;
   const Data addends = data == Data::kIntegers ? data : Data::kNormal;
   const Data weights = data == Data::kNotFinite && once_in(2) ? Data::kNormal : data;
   Values input = random_values(problem.dtype, problem.input, data);
@@ -242,7 +274,7 @@ int64_t check(const im2win_conv2d_desc& desc, Data data) {
       problem.dtype, problem.has_residual ? problem.residual : problem.output, addends);
   Values output(problem.dtype, problem.output);
 
-  const auto convolution = cuda::configure_fused<kInstructions>(problem, {0, 1});
+  const auto convolution = algorithm.configure(problem, {0, 1});
   const bool is_packed = convolution->packed_filter_bytes() > 0;
   std::vector<uint64_t> packed(static_cast<size_t>(convolution->packed_filter_bytes() / 8 + 1));
   if (is_packed) convolution->pack_filter(filter.data(), packed.data(), nullptr);
@@ -308,10 +340,8 @@ void plan_extreme_problem() {
   desc.input_layout = desc.output_layout = once_in(2) ? IM2WIN_NCHW : IM2WIN_NHWC;
   try {
     const Problem problem = make_problem(&desc);
-    if (cuda::refuse_fused<Instructions::kWgmma>(problem).empty())
-      cuda::configure_fused<Instructions::kWgmma>(problem, {0, 1});
-    if (cuda::refuse_fused<Instructions::kMma>(problem).empty())
-      cuda::configure_fused<Instructions::kMma>(problem, {0, 1});
+    for (const Algorithm& algorithm : {kFused[0], kFused[1], kStem})
+      if (algorithm.refuse(problem).empty()) algorithm.configure(problem, {0, 1});
   } catch (const Error&) {  // no legal problem
   }
 }
@@ -335,7 +365,8 @@ int main(int argc, char** argv) {
   for (int i = 0; i < 20 * count; ++i) plan_extreme_problem();
   int failures = 0, checked = 0;
   while (checked < count) {
-    const im2win_conv2d_desc desc = random_desc();
+    const bool is_stem = once_in(3);
+    const im2win_conv2d_desc desc = random_desc(is_stem);
     if (desc.h + desc.padding_top + desc.padding_bottom < desc.dilation_h * (desc.r - 1) + 1 ||
         desc.w + desc.padding_left + desc.padding_right < desc.dilation_w * (desc.s - 1) + 1)
       continue;
@@ -343,10 +374,7 @@ int main(int argc, char** argv) {
     const bool wide = desc.dtype == IM2WIN_FLOAT32 && desc.math == IM2WIN_MATH_FP32;
     const Data data = static_cast<Data>(between(0, wide ? 3 : 1));
     if (verbose) print(desc, data);
-    const bool wgmma = once_in(2);
-    if ((wgmma ? check<Instructions::kWgmma>(desc, data) : check<Instructions::kMma>(desc, data)) ==
-        0)
-      continue;
+    if (check(is_stem ? kStem : kFused[between(0, 1)], desc, data) == 0) continue;
     ++failures;
     print(desc, data);
   }

@@ -23,6 +23,9 @@ std::string fused_refuses_device(int32_t device);
 template <fused::Instructions kInstructions>
 std::unique_ptr<Convolution> configure_fused(const Problem& problem, const Target& target);
 
+std::string refuse_stem(const Problem& problem);
+std::unique_ptr<Convolution> configure_stem(const Problem& problem, const Target& target);
+
 std::string refuse_implicit_gemm(const Problem& problem);
 std::unique_ptr<Convolution> configure_implicit_gemm(const Problem& problem, const Target& target);
 

@@ -5,9 +5,10 @@
 #include "checked.hpp"
 #include "cuda/algorithms.hpp"
 #include "cuda/device.hpp"
-#include "cuda/error.hpp"
 #include "cuda/fused/boxed_tensors.hpp"
+#include "cuda/fused/filter_packing.cuh"
 #include "cuda/fused/kernels.hpp"
+#include "cuda/fused/refusals.hpp"
 #include "status.hpp"
 
 namespace im2win::cuda {
@@ -29,25 +30,20 @@ class Fused final : public Convolution {
   Fused(const Problem& problem, const Kernels<Element>& kernels, const TileChoice& choice,
         int32_t device, Instructions instructions)
       : kernel_(kernels.kernels[static_cast<size_t>(choice.kernel)]),
-        pack_(kernels.pack),
+        packing_(kernels.pack, {problem, choice, kernel_.shape, kernels.operands}),
         arguments_(problem, choice, kernel_.shape, kernels.operands),
-        pack_arguments_(problem, choice, kernel_.shape, kernels.operands),
         boxed_(problem, choice.tile, kernel_.shape.filters, kernels.operands),
         blocks_(std::min<int64_t>(arguments_.tiles, multiprocessors(device))),
         starts_early_(instructions == Instructions::kWgmma) {
     const CurrentDevice current(device);
     allow_shared_memory(reinterpret_cast<const void*>(kernel_.run), shared_bytes_of_block(device));
-    allow_shared_memory(reinterpret_cast<const void*>(pack_), kMaxPackSharedBytes);
+    packing_.allow();
   }
 
   int64_t packed_filter_bytes() const override { return arguments_.packed.bytes; }
 
   void pack_filter(const void* filter, void* packed, void* stream) const override {
-    PackArguments a = pack_arguments_;
-    if (reinterpret_cast<uintptr_t>(filter) % kUnitBytes != 0) a.words = false;
-    launch_shared("fused_pack_kernel", pack_, a.blocks, kPackThreads,
-                  static_cast<size_t>(pack_shared_bytes()), stream, Start::kInOrder, a,
-                  static_cast<const Element*>(filter), static_cast<char*>(packed));
+    packing_.enqueue(filter, packed, stream);
   }
 
   void run(const Buffers& buffers, void* stream) const override {
@@ -78,22 +74,9 @@ class Fused final : public Convolution {
                   static_cast<size_t>(a.shared.total), stream, start, a);
   }
 
-  /// The limit is the kernel's, and so of all plans: it is set to what any of them needs.
-  static void allow_shared_memory(const void* kernel, int64_t bytes) {
-    check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                               static_cast<int>(bytes)),
-          "cudaFuncSetAttribute");
-  }
-
-  int pack_shared_bytes() const {
-    return static_cast<int>(sizeof(PackShared<Element>)) +
-           kPackFilters * pack_arguments_.pitch * static_cast<int>(sizeof(Element));
-  }
-
   CompiledKernel<Element> kernel_;
-  PackKernel<Element> pack_;
+  FilterPacking<Element> packing_;
   Arguments<Element> arguments_;
-  PackArguments pack_arguments_;
   BoxedTensors boxed_;
   int64_t blocks_;
   bool starts_early_;
@@ -117,8 +100,6 @@ constexpr Chip least_chip(Instructions instructions) {
   const bool is_hopper = instructions == Instructions::kWgmma;
   return {1, is_hopper ? 227 * 1024 : 99 * 1024, is_hopper};
 }
-
-constexpr int64_t kMaxSize = int64_t{1} << 20;
 
 /// Images one below the other, where rows follow each other from image to image and no window meets two:
 /// tiles then have any rows of them.
@@ -144,39 +125,13 @@ Problem with_merged_images(Problem problem) {
   return problem;
 }
 
-/// A product of split operands is off by 2^-21 at most, where a sum of float32 products may be off by
-/// 2^-22 of their magnitudes: it is far below that where many products, off by chance, make up a sum.
-constexpr int64_t kLeastSplitProducts = 16;
-
-std::string refuse_sizes(const Problem& problem) {
-  for (const int64_t size :
-       {problem.h, problem.w, problem.p, problem.q, problem.r, problem.s, problem.c_per_group(),
-        problem.k_per_group(), problem.stride_h, problem.stride_w, problem.r * problem.dilation_h,
-        problem.s * problem.dilation_w})
-    if (size >= kMaxSize) return text("takes sizes and steps below 2^20, not ", size);
-  const auto reach = [&](int dimension, int64_t count) {
-    return std::abs(problem.input.stride[dimension]) * (count - 1);
-  };
-  const int64_t image = reach(2, problem.h) + reach(3, problem.w);
-  if (image >= kMaxSpan)
-    return text("takes images that span fewer than 2^30 elements, not ", image);
-  return "";
-}
-
 }  // namespace
 }  // namespace fused
 
 template <fused::Instructions kInstructions>
 std::string refuse_fused(const Problem& problem) {
   using namespace fused;
-  if (problem.dtype == IM2WIN_FLOAT64) return "does not take float64";
-  if (problem.dtype == IM2WIN_FLOAT32 && problem.math == IM2WIN_MATH_IEEE)
-    return "does not take math mode ieee";
-  if (problem.dtype == IM2WIN_FLOAT32 && problem.math != IM2WIN_MATH_TF32 &&
-      problem.window_elements() < kLeastSplitProducts)
-    return text("takes float32 windows of ", kLeastSplitProducts, " elements or more, not ",
-                problem.window_elements());
-  if (std::string reason = refuse_sizes(problem); !reason.empty()) return reason;
+  if (std::string reason = refuse_operands(problem); !reason.empty()) return reason;
   TileChoice choice;
   const Problem merged = with_merged_images(problem);
   if (!with_kernels<kInstructions>(merged, [&](const auto& kernels) {

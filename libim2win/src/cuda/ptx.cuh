@@ -179,6 +179,29 @@ __device__ __forceinline__ uint4 load_if(bool condition, const uint4* p) {
   return x;
 }
 
+/// Four elements, `stride` elements apart, through the read-only path: those whose bit is set in `which`, and
+/// zeros.
+#define IM2WIN_LOAD_FOUR(Element, type, constraint)                                              \
+  __device__ __forceinline__ void load_four_if(uint32_t which, const Element* p, int32_t stride, \
+                                               Element* x) {                                     \
+    asm("{\n.reg .pred c0, c1, c2, c3;\n.reg .b32 t;\n"                                          \
+        "and.b32 t, %4, 1;\nsetp.ne.b32 c0, t, 0;\nand.b32 t, %4, 2;\nsetp.ne.b32 c1, t, 0;\n"   \
+        "and.b32 t, %4, 4;\nsetp.ne.b32 c2, t, 0;\nand.b32 t, %4, 8;\nsetp.ne.b32 c3, t, 0;\n"   \
+        "mov." type " %0, 0;\nmov." type " %1, 0;\nmov." type " %2, 0;\nmov." type               \
+        " %3, 0;\n"                                                                              \
+        "@c0 ld.global.nc." type " %0, [%5];\n@c1 ld.global.nc." type                            \
+        " %1, [%6];\n"                                                                           \
+        "@c2 ld.global.nc." type " %2, [%7];\n@c3 ld.global.nc." type " %3, [%8];\n}\n"          \
+        : "=&" constraint(x[0]), "=&" constraint(x[1]), "=&" constraint(x[2]),                   \
+          "=&" constraint(x[3])                                                                  \
+        : "r"(which), "l"(p), "l"(p + stride), "l"(p + 2 * stride), "l"(p + 3 * stride));        \
+  }
+
+IM2WIN_LOAD_FOUR(float, "b32", "f")
+IM2WIN_LOAD_FOUR(uint16_t, "b16", "h")
+
+#undef IM2WIN_LOAD_FOUR
+
 /// Two 8 x 8 matrices of 16-bit elements, in the layout of products' sums, transposed: lane i gives
 /// the place of row i mod 8 of matrix i / 8 mod 2 (PTX ISA, stmatrix).
 __device__ __forceinline__ void store_transposed(void* row, uint32_t matrix0, uint32_t matrix1) {
@@ -200,6 +223,20 @@ __device__ __forceinline__ float max_or_nan(float x, float y) {
   float z;
   asm("max.NaN.f32 %0, %1, %2;" : "=f"(z) : "f"(x), "f"(y));
   return z;
+}
+
+/// Asks for so many bytes, as far as they are whole words of 16, to come to the L2 cache (PTX ISA,
+/// cp.async.bulk.prefetch).
+__device__ __forceinline__ void prefetch(const void* p, int64_t bytes) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  constexpr uint64_t kWord = 16;
+  const uint64_t begin = (reinterpret_cast<uint64_t>(p) + kWord - 1) / kWord * kWord;
+  const uint64_t end = (reinterpret_cast<uint64_t>(p) + bytes) / kWord * kWord;
+  if (begin >= end) return;
+  asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(begin),
+               "r"(static_cast<uint32_t>(end - begin))
+               : "memory");
+#endif
 }
 
 /// threadIdx.x, read here and not kept in a register from somewhere above.

@@ -52,10 +52,6 @@ class Multiplier {
   static constexpr OperandTraits kTraits = traits(T::kOperands);
   static constexpr int kPart = 2 * T::kShape.filters;  // units from high to low filters
   static constexpr int kStep = kTraits.parts * kPart;  // and from a step to the next
-  // Faint operands are off by 2^-36, times another's 2^15 at most: 2^-21 for either factor of a
-  // scaled product. A sum as large as 2^23 times that, for all 16 products of a step, is as exact as
-  // one without them; twice that for good measure.
-  static constexpr int kBoundOfStep = 2 * 16 * 2 * 4;
 
   static constexpr bool kWgmma = T::kInstructions == Instructions::kWgmma;
   using Product = std::conditional_t<kWgmma, Wgmma<T::kOperands, T::kShape.columns>,

@@ -52,6 +52,11 @@ enum class Fit : int32_t {
   kExtreme,  // no sum can be relied on: not finite, or out of the range of products of scales
 };
 
+/// Faint operands are off by 2^-36, times another's 2^15 at most: 2^-21 for either factor of a scaled
+/// product. A sum as large as 2^23 times that, for all 16 products of a step, is as exact as one without
+/// them; twice that for good measure.
+constexpr int kBoundOfStep = 2 * 16 * 2 * 4;
+
 /// 2^e and 2^-e of a set of elements that are split alike.
 struct Scale {
   float factor, inverse;

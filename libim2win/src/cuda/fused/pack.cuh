@@ -184,14 +184,17 @@ class FilterPacker {
 
   __device__ __forceinline__ void gather(const FilterUnit& unit, int filter,
                                          Moved (&x)[kUnitElements]) const {
-    const int mask = a_.tile.unit_channels - 1, shift = __popc(mask);
+    const int channel_mask = a_.tile.unit_channels - 1, channel_bits = __popc(channel_mask);
+    const int column_mask = a_.tile.unit_columns - 1, column_bits = __popc(column_mask);
     const int columns = static_cast<int>(a_.slab_columns.divisor);
+    const int rows = static_cast<int>(a_.rows[kind_].divisor);
 #pragma unroll
     for (int e = 0; e < kUnitElements; ++e) {
-      const int c = unit.unit * a_.tile.unit_channels + (e & mask);
-      const int s = unit.column + (e >> shift);
-      const bool exists = unit.row >= 0 && c < channels_ && s < columns;
-      x[e] = exists ? shared_.elements[filter * a_.pitch + place(c, unit.row, s)] : Moved{};
+      const int c = unit.unit * a_.tile.unit_channels + (e & channel_mask);
+      const int s = unit.column + (e >> channel_bits & column_mask);
+      const int r = unit.row + (e >> (channel_bits + column_bits));
+      const bool exists = unit.row >= 0 && c < channels_ && r < rows && s < columns;
+      x[e] = exists ? shared_.elements[filter * a_.pitch + place(c, r, s)] : Moved{};
     }
   }
 

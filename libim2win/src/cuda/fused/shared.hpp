@@ -24,7 +24,10 @@ struct Patch {
   float doubt[kPatchFilters];
 };
 static_assert(sizeof(Patch) % 16 == 0);
-constexpr int64_t kPatchBytes = 8 * sizeof(Patch);
+
+constexpr int32_t patch_bytes(const KernelShape& shape) {
+  return shape.multiplying_threads() / 32 * static_cast<int32_t>(sizeof(Patch));
+}
 
 /// A position of a tile's slabs in the input. `row` counts the input's rows from the first of a slab;
 /// kNowhere: outside, whatever the slab. `offset` is from the pixel at that row and the tile's first
@@ -68,8 +71,8 @@ constexpr int patch_columns(int columns) {
   return (columns + kPatchColumns - 1) / kPatchColumns * kPatchColumns;
 }
 constexpr int32_t table_columns(const Tile& tile, KernelShape shape) {
-  return table_begins(tile) + (shape.filters == 128 ? 0 : tile.warpgroup_columns) +
-         patch_columns(shape.columns);
+  const int others = shape.filters == 128 ? 0 : shape.multiplying_warpgroups - 1;
+  return table_begins(tile) + others * tile.warpgroup_columns + patch_columns(shape.columns);
 }
 
 /// Outputs on their way out as boxes: rows of so many bytes, swizzled like those of slabs. Each box
@@ -120,8 +123,7 @@ inline SharedLayout shared_layout(const Tile& tile, const KernelShape& shape, Op
   layout.boxes = aligned(layout.patches);
   layout.box = aligned((tile.output_rows() + 1) * kBoxRowBytes);
   const int32_t boxes = tile.stored ? shape.filters * moved_bytes(operands) / kBoxRowBytes : 0;
-  layout.columns = std::max(layout.patches + static_cast<int32_t>(kPatchBytes),
-                            layout.boxes + boxes * layout.box);
+  layout.columns = std::max(layout.patches + patch_bytes(shape), layout.boxes + boxes * layout.box);
   layout.places =
       layout.columns + table_columns(tile, shape) * static_cast<int32_t>(sizeof(ColumnPlace));
   const int64_t places = tile.positions + int64_t{tile.planes} * table_begins(tile);

@@ -101,13 +101,15 @@ struct KernelShape {
   int filters;  // of a block: 128, 64 a multiplying warpgroup; or 64, the columns halved instead
   int columns;  // output positions of a warpgroup
   int staging_warpgroups = 2;  // or 1, which leaves more registers to those that multiply
+  int multiplying_warpgroups = 2;
 
   constexpr int block_columns() const { return filters == 128 ? columns : 2 * columns; }
 
   /// Those that bring windows.
   constexpr int staging_threads() const { return 128 * staging_warpgroups - kFilterThreads; }
   constexpr int first_multiplier() const { return 128 * staging_warpgroups; }
-  constexpr int threads() const { return first_multiplier() + kMultiplyingThreads; }
+  constexpr int multiplying_threads() const { return 128 * multiplying_warpgroups; }
+  constexpr int threads() const { return first_multiplier() + multiplying_threads(); }
 };
 
 /// Two units of a slab, in 16 bytes: the first's offset, and how far on the second is. In this
@@ -159,9 +161,10 @@ struct Tile {
   int32_t warpgroup_columns;  // of the tile: those that a warpgroup has beyond them are no outputs
   int32_t overrun;            // positions past a slab that columns which are no outputs reach
 
-  int32_t unit_channels, unit_columns;  // their product is a unit's elements
-  int32_t units;                        // channel units of a slab
-  int32_t chunks;                       // slabs of all channels
+  int32_t unit_channels,
+      unit_columns;          // a unit's elements are those by its rows: 1 but in im2win_stem
+  int32_t units;             // channel units of a slab
+  int32_t chunks;            // slabs of all channels
   int32_t row_units;         // units of a position that are neighbours: 1, or all of a slab
   int32_t box_rows;          // of a plane, where it is a box
   int32_t stored;            // whether outputs leave as boxes, too

@@ -14,7 +14,7 @@ namespace im2win::cuda::fused {
 template <Operands kOperands, int kColumns>
 struct Wgmma;
 
-// Registers are named one by one, in tens: kColumns is a multiple of 40.
+// Registers are named one by one, in tens, and in what is left.
 #define IM2WIN_NAMES(tens)                                                                      \
   "%" #tens "0,%" #tens "1,%" #tens "2,%" #tens "3,%" #tens "4,%" #tens "5,%" #tens "6,%" #tens \
   "7,%" #tens "8,%" #tens "9"
@@ -23,13 +23,21 @@ struct Wgmma;
       "+f"(d[10 * tens + 4]), "+f"(d[10 * tens + 5]), "+f"(d[10 * tens + 6]),                 \
       "+f"(d[10 * tens + 7]), "+f"(d[10 * tens + 8]), "+f"(d[10 * tens + 9])
 
+#define IM2WIN_NAMES_28 IM2WIN_NAMES() "," IM2WIN_NAMES(1) ",%20,%21,%22,%23,%24,%25,%26,%27"
 #define IM2WIN_NAMES_40 IM2WIN_NAMES() "," IM2WIN_NAMES(1) "," IM2WIN_NAMES(2) "," IM2WIN_NAMES(3)
+#define IM2WIN_NAMES_56 IM2WIN_NAMES_40 "," IM2WIN_NAMES(4) ",%50,%51,%52,%53,%54,%55"
 #define IM2WIN_NAMES_60 IM2WIN_NAMES_40 "," IM2WIN_NAMES(4) "," IM2WIN_NAMES(5)
 #define IM2WIN_NAMES_80 IM2WIN_NAMES_60 "," IM2WIN_NAMES(6) "," IM2WIN_NAMES(7)
 #define IM2WIN_NAMES_100 IM2WIN_NAMES_80 "," IM2WIN_NAMES(8) "," IM2WIN_NAMES(9)
 #define IM2WIN_NAMES_120 IM2WIN_NAMES_100 "," IM2WIN_NAMES(10) "," IM2WIN_NAMES(11)
+#define IM2WIN_REGISTERS_28                                                                     \
+  IM2WIN_REGISTERS(0), IM2WIN_REGISTERS(1), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]), \
+      "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27])
 #define IM2WIN_REGISTERS_40 \
   IM2WIN_REGISTERS(0), IM2WIN_REGISTERS(1), IM2WIN_REGISTERS(2), IM2WIN_REGISTERS(3)
+#define IM2WIN_REGISTERS_56                                                                     \
+  IM2WIN_REGISTERS_40, IM2WIN_REGISTERS(4), "+f"(d[50]), "+f"(d[51]), "+f"(d[52]), "+f"(d[53]), \
+      "+f"(d[54]), "+f"(d[55])
 #define IM2WIN_REGISTERS_60 IM2WIN_REGISTERS_40, IM2WIN_REGISTERS(4), IM2WIN_REGISTERS(5)
 #define IM2WIN_REGISTERS_80 IM2WIN_REGISTERS_60, IM2WIN_REGISTERS(6), IM2WIN_REGISTERS(7)
 #define IM2WIN_REGISTERS_100 IM2WIN_REGISTERS_80, IM2WIN_REGISTERS(8), IM2WIN_REGISTERS(9)
@@ -59,7 +67,9 @@ struct Wgmma;
   IM2WIN_WGMMA(Operands::kTf32, columns, "m64n" #columns "k8.f32.tf32.tf32", IM2WIN_NAMES_##sums, \
                a, b, accumulate, "1, 1", IM2WIN_REGISTERS_##sums)
 
+IM2WIN_WGMMA_COLUMNS(56, 28, "%28", "%29", "%30")
 IM2WIN_WGMMA_COLUMNS(80, 40, "%40", "%41", "%42")
+IM2WIN_WGMMA_COLUMNS(112, 56, "%56", "%57", "%58")
 IM2WIN_WGMMA_COLUMNS(120, 60, "%60", "%61", "%62")
 IM2WIN_WGMMA_COLUMNS(160, 80, "%80", "%81", "%82")
 IM2WIN_WGMMA_COLUMNS(200, 100, "%100", "%101", "%102")
@@ -71,13 +81,17 @@ IM2WIN_WGMMA_COLUMNS(240, 120, "%120", "%121", "%122")
 #undef IM2WIN_REGISTERS_100
 #undef IM2WIN_REGISTERS_80
 #undef IM2WIN_REGISTERS_60
+#undef IM2WIN_REGISTERS_56
 #undef IM2WIN_REGISTERS_40
+#undef IM2WIN_REGISTERS_28
 #undef IM2WIN_REGISTERS
 #undef IM2WIN_NAMES_120
 #undef IM2WIN_NAMES_100
 #undef IM2WIN_NAMES_80
 #undef IM2WIN_NAMES_60
+#undef IM2WIN_NAMES_56
 #undef IM2WIN_NAMES_40
+#undef IM2WIN_NAMES_28
 #undef IM2WIN_NAMES
 
 /// float32 as two float16: each product is one of these.

@@ -27,7 +27,7 @@ class Writer {
   __device__ __forceinline__ static void place_columns(const Arguments<Element>& a,
                                                        Block<T> block) {
     const int first = static_cast<int>(threadIdx.x) - T::kFirstMultiplier;
-    for (int i = first; i < table_columns(a.tile, T::kShape); i += kMultiplyingThreads)
+    for (int i = first; i < table_columns(a.tile, T::kShape); i += T::kShape.multiplying_threads())
       block.columns()[i] = located(a, i);
   }
 

@@ -100,6 +100,11 @@ inline void load_if(bool condition, const float* p, int64_t stride, float (&x)[8
                    reinterpret_cast<const float*>(reinterpret_cast<const char*>(p) + i * stride));
 }
 
+template <class T>
+void load_four_if(uint32_t which, const T* p, int32_t stride, T* x) {
+  for (int i = 0; i < 4; ++i) x[i] = load_if((which >> i & 1) != 0, p + i * stride);
+}
+
 inline void store_transposed(void* row, uint32_t matrix0, uint32_t matrix1) {
   const uint64_t* rows = emulator::exchange(reinterpret_cast<uint64_t>(row));
   const unsigned lane = threadIdx.x % 32;
@@ -115,6 +120,8 @@ inline uint32_t round_to_tf32(float x) { return emulator::round_to_tf32(__float_
 inline float max_or_nan(float x, float y) {
   return std::isnan(x) || std::isnan(y) ? NAN : std::max(x, y);
 }
+
+inline void prefetch(const void*, int64_t) {}
 
 inline void let_next_start() {}
 inline void wait_for_kernel_before() {}

@@ -1,0 +1,102 @@
+// What a launch of im2win_stem is given, what the warps of a block share, and the strips of a block.
+#pragma once
+
+#include <cstdint>
+
+#include "cuda/divisor.hpp"
+#include "cuda/fused/arguments.cuh"
+#include "cuda/fused/block.cuh"
+#include "cuda/fused/stem/tile.hpp"
+
+namespace im2win::cuda::fused::stem {
+
+/// How lines of the input lie in memory, for those who ask for them in advance.
+struct Lines {
+  Divisor channels;  // of an input row, each a line; 1 where they are neighbours
+  int32_t elements;  // from a pixel to the next; 0: there are no lines
+};
+
+template <class Element>
+struct Arguments : fused::Arguments<Element> {
+  Bands bands;
+  Divisor band_positions, band_channels, band_stages;
+  Lines lines;
+  bool writes_sectors;  // whether eight pixels of a row are whole sectors of 32 bytes of the output
+  // Blocks take turns with sets of filters, and share a set's tiles.
+  Divisor filter_sets;
+  int32_t set_blocks, block_tiles, more_tiles;  // so many blocks have one more tile
+
+  /// `blocks` at the same time.
+  Arguments(const Problem& problem, const StemChoice& choice, const KernelShape& shape,
+            Operands operands, int64_t blocks);
+
+  int64_t blocks() const { return filter_sets.divisor * set_blocks; }
+};
+
+/// Of a thread, once the warpgroups have dealt anew what the block has from launch: 128 of each.
+constexpr int kStagingRegisters = 104, kMultiplyingRegisters = 136;
+static_assert(kStagingRegisters + kRows * kMultiplyingRegisters == (1 + kRows) * 128);
+
+/// At the start of dynamic shared memory.
+struct Barriers {
+  Ring<kMaxBands> bands;
+  uint64_t filters;
+  SlabScale scales[kMaxBands];
+  Magnitudes magnitudes[2][4];  // of the staging warps, in turns
+};
+static_assert(sizeof(Barriers) <= kBarrierBytes);
+
+__device__ __forceinline__ Barriers& barriers() {
+  return *reinterpret_cast<Barriers*>(dynamic_shared_memory);
+}
+
+/// The strips of a block, or of what of them is its own: in each, neighbouring tiles from the first on.
+template <class Element>
+class StripWalk {
+ public:
+  __device__ __forceinline__ explicit StripWalk(const Arguments<Element>& a) : a_(a) {
+    const auto [part, set] = a.filter_sets.divide(static_cast<int32_t>(blockIdx.x));
+    const auto [group, filter_tile] = a.filter_tiles.divide(set);
+    first_.group = group;
+    first_.filter_tile = filter_tile;
+    number_ = begin(part);
+    end_ = begin(part + 1);
+    enter();
+  }
+
+  __device__ __forceinline__ bool ended() const { return number_ >= end_; }
+  __device__ __forceinline__ const TilePosition& first() const { return first_; }
+  __device__ __forceinline__ int tiles() const { return tiles_; }
+  /// Of outputs.
+  __device__ __forceinline__ int rows() const {
+    return min(tiles_ * a_.tile.rows, a_.p - first_.p);
+  }
+  __device__ __forceinline__ int bands() const { return a_.bands.of_rows(rows()); }
+
+  __device__ __forceinline__ void advance() {
+    number_ += tiles_;
+    enter();
+  }
+
+ private:
+  __device__ __forceinline__ int32_t begin(int32_t part) const {
+    return part * a_.block_tiles + min(part, a_.more_tiles);
+  }
+  __device__ __forceinline__ void enter() {
+    if (ended()) return;
+    const auto [strip, row] = a_.row_tiles.divide(number_);
+    const auto [image, column] = a_.column_tiles.divide(strip);
+    first_.n = image;
+    first_.p = row * a_.tile.rows;
+    first_.q = column * a_.tile.columns;
+    first_.begin = 0;
+    tiles_ = min(static_cast<int>(a_.row_tiles.divisor) - row, end_ - number_);
+  }
+
+  const Arguments<Element>& a_;
+  int32_t number_, end_;
+  int tiles_ = 0;
+  TilePosition first_{};
+};
+
+}  // namespace im2win::cuda::fused::stem

@@ -1,0 +1,20 @@
+// Instantiates im2win_stem for one kind of operands. One file an instance, as they take long to compile.
+#pragma once
+
+#include "cuda/fused/stem/kernel.cuh"
+#include "cuda/fused/stem/kernels.hpp"
+
+namespace im2win::cuda::fused::stem {
+
+template <class Element, Operands kOperands, KernelShape... kShapes>
+const Kernels<Element>& instantiate() {
+  static constexpr CompiledKernel<Element> kCompiled[] = {
+      {kShapes, stem_kernel<Kernel<Element, kOperands, Instructions::kWgmma, kShapes>>}...};
+  static const Kernels<Element> kernels = {kOperands, kCompiled};
+  return kernels;
+}
+
+/// Rows of 224 pixels, or theirs at strides of 2 and 4, are whole multiples of these.
+constexpr KernelShape kNarrow = {64, 56, 1, kRows}, kWide = {64, 112, 1, kRows};
+
+}  // namespace im2win::cuda::fused::stem

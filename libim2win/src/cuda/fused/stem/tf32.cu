@@ -1,0 +1,9 @@
+#include "cuda/fused/stem/table.cuh"
+
+namespace im2win::cuda::fused::stem {
+
+const Kernels<float>& tf32_kernels() {
+  return instantiate<float, Operands::kTf32, kNarrow, kWide>();
+}
+
+}  // namespace im2win::cuda::fused::stem

@@ -1,0 +1,162 @@
+#include "cuda/fused/stem/tile.hpp"
+
+#include <algorithm>
+
+#include "checked.hpp"
+
+namespace im2win::cuda::fused::stem {
+namespace {
+
+struct TapUnit {
+  int offset;  // in a band, in units
+  FilterUnit filter;
+};
+
+/// Lays the units that a band's filters meet out in steps.
+class Layout {
+ public:
+  Layout(const Problem& problem, Operands operands, int columns)
+      : channels_(static_cast<int>(problem.c_per_group())),
+        unit_rows_(unit_rows(operands)),
+        taps_(static_cast<int>(problem.r)),
+        column_groups_(static_cast<int>(ceil_div(problem.s, int64_t{kUnitColumns}))),
+        shift_(kUnitColumns / static_cast<int>(problem.stride_w)) {
+    const int stride = static_cast<int>(problem.stride_h);
+    // At stride 1 units of two rows overlap, and a window meets every other band.
+    const bool overlaps = stride < unit_rows_;
+    tap_rows_ = overlaps ? unit_rows_ : stride;
+    bands.apart = overlaps ? unit_rows_ : 1;
+    bands.count = static_cast<int>(ceil_div(taps_, tap_rows_));
+    bands.rows = std::min(tap_rows_, static_cast<int>(round_up(taps_, unit_rows_)));
+    bands.units = bands.rows / unit_rows_ * channels_;
+    bands.positions = columns + (column_groups_ - 1) * shift_;
+    bands.part_bytes = bands.units * bands.positions * kUnitBytes;
+    bands.bytes = traits(operands).parts * bands.part_bytes;
+    const int steps = static_cast<int>(ceil_div(tap_units(), 2));
+    bands.batches = steps <= kMaxBatch ? 1 : kMaxBandBatches;
+    bands.batch_steps = std::max(static_cast<int>(ceil_div(steps, bands.batches)), 2);
+    if (bands.batch_steps > kMaxBatch) bands.batch_steps = max_batch_steps(operands);
+    fits_ = steps <= band_steps() && total_steps() <= kMaxSteps;
+  }
+
+  int band_steps() const { return bands.batches * bands.batch_steps; }
+  int total_steps() const { return bands.count * band_steps(); }
+  bool fits() const { return fits_; }
+
+  void pair(FilterOrder& order) {
+    for (int i = 0; i < band_steps(); ++i) {
+      const int first = unit(2 * i).offset;
+      bands.steps[i] = {static_cast<uint16_t>(first),
+                        static_cast<uint16_t>(unit(2 * i + 1).offset - first)};
+    }
+    for (int i = 0; i < 2 * total_steps(); ++i) {
+      const int band = i / 2 / band_steps();
+      order.unit[0][i / 2][i % 2] = unit_at(band * tap_rows_, unit(i % (2 * band_steps())).filter);
+    }
+  }
+
+  Bands bands{};
+
+ private:
+  /// Of a band.
+  int tap_units() const { return bands.units * column_groups_; }
+
+  /// In the order of offsets, so that a step's second unit never lies before its first. Past the last, that
+  /// one again, with no filter.
+  TapUnit unit(int i) const {
+    const int at = std::min(i, tap_units() - 1);
+    const int line = at / column_groups_, group = at % column_groups_;
+    const int row = i > at ? -1 : line / channels_ * unit_rows_;
+    return {line * bands.positions + group * shift_,
+            {static_cast<int16_t>(row), static_cast<int16_t>(group * kUnitColumns),
+             static_cast<int16_t>(line % channels_)}};
+  }
+
+  /// Of the filter, if it has that row.
+  FilterUnit unit_at(int row, FilterUnit unit) const {
+    const int tap = row + unit.row;
+    unit.row = unit.row < 0 || tap >= taps_ ? int16_t{-1} : static_cast<int16_t>(tap);
+    return unit;
+  }
+
+  int channels_, unit_rows_, taps_, column_groups_, shift_, tap_rows_ = 0;
+  bool fits_ = false;
+};
+
+Tile tile_of(const Problem& problem, const KernelShape& shape, const Layout& layout) {
+  Tile tile{};
+  const int pieces = static_cast<int>(ceil_div(problem.q, int64_t{shape.columns}));
+  // Whole words of outputs, wherever rows are.
+  constexpr int64_t kColumns = 8;
+  tile.columns = static_cast<int>(round_up(ceil_div(problem.q, int64_t{pieces}), kColumns));
+  tile.images = 1;
+  tile.rows = kRows;
+  tile.pitch = tile.positions = tile.positions_pitch = tile.plane_positions =
+      layout.bands.positions;
+  tile.planes = 1;
+  tile.group_stride = 8;
+  tile.column_pitch = tile.warpgroup_columns = shape.columns;
+  tile.unit_channels = 1;
+  tile.unit_columns = kUnitColumns;
+  tile.units = static_cast<int>(problem.c_per_group());
+  tile.chunks = tile.row_units = 1;
+  tile.tap_groups = tile.column_groups = tile.full_groups = 1;
+  tile.group_rows = static_cast<int>(problem.r);
+  tile.row_step = 1;
+  tile.steps[0].count = layout.total_steps();
+  tile.resident = 1;
+  return tile;
+}
+
+/// As many bands as there is room for; more than a row's, lest those who stage wait for the row's end.
+bool fit_bands(const KernelShape& shape, Operands operands, const Chip& chip, StemChoice& choice) {
+  const int least = choice.bands.of_rows(1) + 1;
+  for (choice.bands.stages = kMaxBands; choice.bands.stages >= least; --choice.bands.stages)
+    if (stem_layout(choice, shape, operands).total <= chip.shared_bytes) return true;
+  return false;
+}
+
+/// Of a strip's row, in columns: those that are multiplied, and what a row takes beside.
+double cost(const Problem& problem, const Tile& tile, const KernelShape& shape) {
+  constexpr double kRow = 24;
+  return double(column_tiles(problem, tile)) * (shape.columns + kRow);
+}
+
+}  // namespace
+
+SharedLayout stem_layout(const StemChoice& choice, const KernelShape& shape, Operands operands) {
+  const int32_t step = traits(operands).parts * 2 * shape.filters * kUnitBytes;
+  SharedLayout layout{};
+  layout.part = choice.bands.part_bytes;
+  layout.slab = choice.bands.bytes;
+  layout.filters = kBarrierBytes;
+  layout.slabs = layout.filters + choice.tile.tile.steps[0].count * step;
+  layout.patches = layout.slabs + choice.bands.stages * layout.slab;
+  layout.columns = layout.patches + patch_bytes(shape);
+  layout.total = layout.columns +
+                 table_columns(choice.tile.tile, shape) * static_cast<int32_t>(sizeof(ColumnPlace));
+  return layout;
+}
+
+bool choose_stem(const Problem& problem, Operands operands, const KernelShape* shapes, int count,
+                 const Chip& chip, StemChoice& choice) {
+  choice.tile.kernel = -1;
+  for (int i = 0; i < count; ++i) {
+    Layout layout(problem, operands, shapes[i].columns);
+    const int units = layout.bands.units * layout.bands.positions;
+    if (!layout.fits() || units > 128 * thread_units(operands)) continue;
+    StemChoice candidate{};
+    candidate.tile.kernel = i;
+    candidate.tile.tile = tile_of(problem, shapes[i], layout);
+    candidate.tile.cost = cost(problem, candidate.tile.tile, shapes[i]);
+    if (choice.tile.kernel >= 0 && candidate.tile.cost >= choice.tile.cost) continue;
+    layout.pair(candidate.tile.order);
+    candidate.bands = layout.bands;
+    if (tile_count(problem, candidate.tile.tile, shapes[i]) < double(kMaxTiles) &&
+        fit_bands(shapes[i], operands, chip, candidate))
+      choice = candidate;
+  }
+  return choice.tile.kernel >= 0;
+}
+
+}  // namespace im2win::cuda::fused::stem

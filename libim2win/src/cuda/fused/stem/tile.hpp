@@ -1,0 +1,75 @@
+// How im2win_stem cuts a problem of few channels. Host-only arithmetic and plain data.
+//
+// A block computes 64 filters of a *strip*: of some columns of an image's outputs, row after row, as many
+// at a time as warpgroups multiply. In shared memory it keeps a ring of *bands*: rows of the input under
+// a strip, as many as the filter steps down from an output row to the next, each staged once for all
+// the output rows whose windows meet it.
+//
+// A unit (see fused/tile.hpp) here is four neighbouring columns of one channel, of two rows where
+// elements have 16 bits: with few channels, little of it is in vain. A band has a unit of each channel
+// and pair of rows at each position, [part][unit][position]. The columns past a unit's four are those
+// of positions further on: tap columns are shifts, tap rows bands.
+#pragma once
+
+#include <cstdint>
+
+#include "cuda/fused/shared.hpp"
+#include "cuda/fused/tile.hpp"
+#include "problem.hpp"
+
+namespace im2win::cuda::fused::stem {
+
+constexpr int kMaxChannels = 4;  // of a group
+constexpr int kUnitColumns = 4;
+constexpr int kMaxBandBatches = 3;
+constexpr int kMaxBandSteps = 18;
+constexpr int kMaxBands = 16;  // of the ring
+
+constexpr int unit_rows(Operands operands) { return traits(operands).unit_elements / kUnitColumns; }
+
+/// Output rows of a tile: each is a warpgroup's that multiplies, beside one that stages.
+constexpr int kRows = 3;
+
+/// Of a band's batch; of TF32, of which nothing has to be summed anew, what 11 tap columns take.
+constexpr int max_batch_steps(Operands operands) {
+  return operands == Operands::kTf32 ? kMaxBandSteps / kMaxBandBatches : kMaxBatch;
+}
+
+/// Units of a band that a thread stages: it holds their elements while a scale is found for them.
+constexpr int thread_units(Operands operands) { return 32 / traits(operands).unit_elements; }
+
+struct Bands {
+  int32_t
+      rows;  // of the input; from an output row's first band to the next row's is the filter's step
+  // Of bands:
+  int32_t count;   // that an output row's windows meet
+  int32_t apart;   // from one of those to the next
+  int32_t stages;  // in the ring
+
+  int32_t units;      // of a position
+  int32_t positions;  // of a unit
+  int32_t bytes, part_bytes;
+  // A band's steps: 1 batch or kMaxBandBatches, of 2 steps or more. Those past the filter's taps are
+  // multiplied by zeros.
+  int32_t batches, batch_steps;
+  Step steps[kMaxBandSteps];
+
+  /// Those that some neighbouring output rows meet.
+  constexpr int32_t of_rows(int32_t output_rows) const { return output_rows + more_rows(); }
+  /// Rows above and below a strip whose windows would meet bands of its first and last row, too.
+  constexpr int32_t more_rows() const { return (count - 1) * apart; }
+};
+
+struct StemChoice {
+  TileChoice tile;  // as far as packed filters and writing go
+  Bands bands;
+};
+
+/// The tile of the cheaper of the shapes that can take the problem. False if none can.
+bool choose_stem(const Problem& problem, Operands operands, const KernelShape* shapes, int count,
+                 const Chip& chip, StemChoice& choice);
+
+/// Of a block: filters, bands, patches, the table of columns.
+SharedLayout stem_layout(const StemChoice& choice, const KernelShape& shape, Operands operands);
+
+}  // namespace im2win::cuda::fused::stem

@@ -1,0 +1,212 @@
+// From sums in registers to an output row in memory.
+#pragma once
+
+#include <cstdint>
+
+#include "cuda/fused/multiply.cuh"
+#include "cuda/fused/stem/arguments.cuh"
+#include "cuda/fused/writer.cuh"
+#include "cuda/numeric.cuh"
+#include "cuda/ptx.cuh"
+
+namespace im2win::cuda::fused::stem {
+
+/// Where outputs are the sums and a bias, perhaps clamped from below, and rows of pixels or words of
+/// filters. Through the warp's patch of shared memory, so that lanes write neighbours: as Writer does, for
+/// which this is one row and much shorter.
+template <class T>
+class RowWriter {
+ public:
+  using Element = typename T::Element;
+
+  /// `row` counts the tile's.
+  __device__ __forceinline__ RowWriter(const Arguments<Element>& a, Block<T> block,
+                                       const TilePosition& tile, int row)
+      : a_(a),
+        tile_(tile),
+        patch_(block.patch(row * 4 + static_cast<int>(threadIdx.x) % 128 / 32).sums),
+        row_(row),
+        lane_(static_cast<int>(threadIdx.x % 32)) {}
+
+  /// Whether this takes the sums of the warp, all of whose lanes ask.
+  __device__ __forceinline__ bool takes(const Sums<T::kSums>& sums) const {
+    return (a_.words || a_.outputs.strides()[3] == 1) && a_.outputs.only_adds_bias_and_clamps() &&
+           filter() + kPatchFilters <= a_.filters_per_group &&
+           !__any_sync(~0u, a_.rechecks && is_doubtful(sums));
+  }
+
+  __device__ __forceinline__ void write(const Sums<T::kSums>& sums) const {
+    const int64_t k = tile_.group * a_.filters_per_group + filter();
+    const auto pixel = a_.outputs.pixel(tile_.n, tile_.p + row_, tile_.q);
+    Element* output = a_.outputs.data() + pixel.output + k * a_.outputs.strides()[1];
+    const float bias[2] = {a_.outputs.bias(k + lane_ / 4), a_.outputs.bias(k + lane_ / 4 + 8)};
+    const int columns = min(a_.q - tile_.q, a_.tile.columns);
+    if (a_.words) {
+      write_words(sums, bias, output, columns);
+    } else if (sizeof(Element) == 4 && a_.writes_sectors) {
+      write_sectors(sums, bias, output, columns);
+    } else if (a_.row_word == 4) {
+      write_pixels<4>(sums, bias, output, columns);
+    } else if (a_.row_word == 2) {
+      write_pixels<2>(sums, bias, output, columns);
+    } else {
+      write_pixels<1>(sums, bias, output, columns);
+    }
+  }
+
+ private:
+  static constexpr bool kHalves = sizeof(Element) == 2;
+
+  /// The warp's first, counted from the group's first.
+  __device__ __forceinline__ int filter() const {
+    return tile_.filter_tile * T::kShape.filters + static_cast<int>(threadIdx.x) % 128 / 32 * 16;
+  }
+  __device__ __forceinline__ float finished(float sum, float bias) const {
+    return ptx::max_or_nan(sum + bias, a_.outputs.low());
+  }
+
+  template <int kWord>
+  struct alignas(kWord * sizeof(Element)) Pixels {
+    Element x[kWord];
+  };
+
+  /// NCHW, where eight pixels, of which four lanes have two each, are a whole sector of memory.
+  __device__ __forceinline__ void write_sectors(const Sums<T::kSums>& sums, const float (&bias)[2],
+                                                Element* output, int columns) const {
+    const int column = lane_ % 4 * 2;
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      Element* to = output + (lane_ / 4 + 8 * i) * a_.outputs.strides()[1] + column;
+#pragma unroll
+      for (int eight = 0; eight < T::kShape.columns; eight += 8) {
+        const float* sum = &sums.sum[eight / 2 + 2 * i];
+        if (eight < columns)
+          *reinterpret_cast<Pixels<2>*>(to + eight) = {
+              from_compute<Element>(finished(sum[0], bias[i])),
+              from_compute<Element>(finished(sum[1], bias[i]))};
+      }
+    }
+  }
+
+  /// NCHW: eight filters of kChunk columns at a time, a word of so many pixels a lane.
+  template <int kWord>
+  __device__ __forceinline__ void write_pixels(const Sums<T::kSums>& sums, const float (&bias)[2],
+                                               Element* output, int columns) const {
+    constexpr int kChunk = 56, kPitch = kChunk + 16, kHalf = kPatchFilters / 2;
+    static_assert(T::kShape.columns % kChunk == 0 && kHalf * kPitch <= kPatchFilters * kPatchPitch);
+    constexpr int kLanes = kWord == 4 ? 16 : 32, kTogether = 32 / kLanes;  // filters
+    constexpr int kRounds = kWord == 1 ? 2 : 1;                            // of a filter
+    const int64_t stride = a_.outputs.strides()[1];
+    const int filter = lane_ / kLanes, column = lane_ % kLanes * kWord;
+#pragma unroll
+    for (int i = 0; i < 2 * (T::kShape.columns / kChunk); ++i) {
+      const int half = i % 2, chunk = i / 2 * kChunk;
+      __syncwarp();
+#pragma unroll
+      for (int eight = 0; eight < kChunk; eight += 8) {
+        const float* sum = &sums.sum[(chunk + eight) / 2 + 2 * half];
+        *reinterpret_cast<float2*>(patch_ + lane_ / 4 * kPitch + eight + lane_ % 4 * 2) =
+            make_float2(finished(sum[0], bias[half]), finished(sum[1], bias[half]));
+      }
+      __syncwarp();
+#pragma unroll
+      for (int round = 0; round < kRounds; ++round) {
+        const int at = column + 32 * round;
+        if (at >= kChunk || chunk + at >= columns) continue;
+        Element* to = output + (half * kHalf + filter) * stride + chunk + at;
+        Pixels<kWord> word[kHalf / kTogether];
+#pragma unroll
+        for (int j = 0; j < kHalf / kTogether; ++j)
+          word[j] = pixels<kWord>(patch_ + (filter + j * kTogether) * kPitch + at);
+#pragma unroll
+        for (int j = 0; j < kHalf / kTogether; ++j)
+          *reinterpret_cast<Pixels<kWord>*>(to + j * kTogether * stride) = word[j];
+      }
+    }
+  }
+
+  template <int kWord>
+  __device__ __forceinline__ static Pixels<kWord> pixels(const float* sums) {
+    struct alignas(kWord * sizeof(float)) Sums {
+      float x[kWord];
+    };
+    const Sums from = *reinterpret_cast<const Sums*>(sums);
+    Pixels<kWord> word;
+#pragma unroll
+    for (int i = 0; i < kWord; ++i) word.x[i] = from_compute<Element>(from.x[i]);
+    return word;
+  }
+
+  /// NHWC: a lane has 16 bytes of neighbouring filters of a pixel.
+  __device__ __forceinline__ void write_words(const Sums<T::kSums>& sums, const float (&bias)[2],
+                                              Element* output, int columns) const {
+    constexpr int kWords = kPatchFilters * sizeof(Element) / 16;  // of a column
+    constexpr int kChunk = kHalves ? 56 : 32;                     // columns of a patch
+    const int64_t stride = a_.outputs.strides()[3];
+#pragma unroll
+    for (int chunk = 0; chunk < T::kShape.columns; chunk += kChunk) {
+      __syncwarp();
+#pragma unroll
+      for (int eight = 0; eight < kChunk; eight += 8)
+        if (chunk + eight < T::kShape.columns) put(&sums.sum[(chunk + eight) / 2], eight, bias);
+      __syncwarp();
+#pragma unroll
+      for (int i = 0; i < kChunk * kWords / 32 + 1; ++i) {
+        const int column = (lane_ + 32 * i) / kWords, part = (lane_ + 32 * i) % kWords;
+        if (column >= kChunk || chunk + column >= columns) continue;
+        *reinterpret_cast<uint4*>(output + (chunk + column) * stride +
+                                  part * (16 / static_cast<int>(sizeof(Element)))) =
+            *word(column, part);
+      }
+    }
+  }
+
+  /// The words of a column are neighbours; of 16 bits, those of four columns are exchanged with those of the
+  /// four after them: eight columns, which are written at a time, then meet all banks.
+  __device__ __forceinline__ uint4* word(int column, int part) const {
+    if constexpr (kHalves) {
+      return reinterpret_cast<uint4*>(patch_) + column * 2 + (part ^ (column >> 2 & 1));
+    } else {
+      return reinterpret_cast<uint4*>(patch_ + column * kTransposedPatchPitch) + part;
+    }
+  }
+
+  /// Eight columns.
+  __device__ __forceinline__ void put(const float* sum, int column, const float (&bias)[2]) const {
+    if constexpr (kHalves) {
+      uint32_t pairs[2];
+#pragma unroll
+      for (int i = 0; i < 2; ++i) {
+        const Pixels<2> pair = {from_compute<Element>(finished(sum[2 * i], bias[i])),
+                                from_compute<Element>(finished(sum[2 * i + 1], bias[i]))};
+        pairs[i] = reinterpret_cast<const uint32_t&>(pair);
+      }
+      ptx::store_transposed(word(column + lane_ % 8, lane_ / 8 % 2), pairs[0], pairs[1]);
+    } else {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        const int filter = lane_ / 4 + i / 2 * 8;
+        float* to = patch_ + (column + lane_ % 4 * 2 + i % 2) * kTransposedPatchPitch + filter;
+        *to = finished(sum[i], bias[i / 2]);
+      }
+    }
+  }
+
+  __device__ __forceinline__ static bool is_doubtful(const Sums<T::kSums>& sums) {
+    if constexpr (T::kOperands == Operands::kSplit) {
+      return sums.doubt[0] != 0 || sums.doubt[1] != 0;
+    } else {
+      bool doubtful = false;
+#pragma unroll
+      for (const float sum : sums.sum) doubtful |= sum != sum;
+      return doubtful;
+    }
+  }
+
+  const Arguments<Element>& a_;
+  const TilePosition& tile_;
+  float* patch_;
+  int row_, lane_;
+};
+
+}  // namespace im2win::cuda::fused::stem

@@ -1,0 +1,145 @@
+// im2win_stem: few channels, whose rows are made operands once for all windows that meet them.
+
+#include <cstdlib>
+
+#include "cuda/algorithms.hpp"
+#include "cuda/device.hpp"
+#include "cuda/fused/filter_packing.cuh"
+#include "cuda/fused/kernels.hpp"
+#include "cuda/fused/refusals.hpp"
+#include "cuda/fused/stem/kernels.hpp"
+#include "status.hpp"
+
+namespace im2win::cuda {
+namespace fused::stem {
+namespace {
+
+template <class Element>
+bool choose(const Problem& problem, const Kernels<Element>& kernels, const Chip& chip,
+            StemChoice& choice) {
+  KernelShape shapes[4];
+  int count = 0;
+  for (const CompiledKernel<Element>& kernel : kernels.kernels) shapes[count++] = kernel.shape;
+  return choose_stem(problem, kernels.operands, shapes, count, chip, choice);
+}
+
+template <class Element>
+class Stem final : public Convolution {
+ public:
+  Stem(const Problem& problem, const Kernels<Element>& kernels, PackKernel<Element> pack,
+       const StemChoice& choice, int32_t device)
+      : kernel_(kernels.kernels[static_cast<size_t>(choice.tile.kernel)]),
+        packing_(pack, {problem, choice.tile, kernel_.shape, kernels.operands}),
+        arguments_(problem, choice, kernel_.shape, kernels.operands, multiprocessors(device)) {
+    const CurrentDevice current(device);
+    allow_shared_memory(reinterpret_cast<const void*>(kernel_.run), shared_bytes_of_block(device));
+    packing_.allow();
+  }
+
+  int64_t packed_filter_bytes() const override { return arguments_.packed.bytes; }
+
+  void pack_filter(const void* filter, void* packed, void* stream) const override {
+    packing_.enqueue(filter, packed, stream);
+  }
+
+  void run(const Buffers& buffers, void* stream) const override {
+    enqueue(buffers, stream, Start::kInOrder);
+  }
+
+  /// Inputs come while the filter is packed: the kernel that packs it was itself in order.
+  void pack_and_run(const Buffers& buffers, void* packed, void* stream) const override {
+    pack_filter(buffers.filter, packed, stream);
+    enqueue(with_filter(buffers, packed), stream, Start::kEarly);
+  }
+
+ private:
+  void enqueue(const Buffers& buffers, void* stream, Start start) const {
+    Arguments<Element> a = arguments_;
+    a.input = static_cast<const Element*>(buffers.input);
+    a.filters = static_cast<const char*>(buffers.filter);
+    a.outputs.bind(buffers);
+    constexpr uintptr_t kSectorBytes = 32;
+    if (reinterpret_cast<uintptr_t>(buffers.output) % kSectorBytes != 0) a.writes_sectors = false;
+    if (reinterpret_cast<uintptr_t>(buffers.output) % kUnitBytes != 0) a.write_elements();
+    launch_shared("stem_kernel", kernel_.run, a.blocks(), kernel_.shape.threads(),
+                  static_cast<size_t>(a.shared.total), stream, start, a);
+  }
+
+  CompiledKernel<Element> kernel_;
+  FilterPacking<Element> packing_;
+  Arguments<Element> arguments_;
+};
+
+/// Calls `use` with the kernels for the problem, and that which packs filters for them.
+template <class Use>
+auto with_kernels(const Problem& problem, const Use& use) {
+  constexpr Instructions kWgmma = Instructions::kWgmma;
+  switch (problem.dtype) {
+    case IM2WIN_FLOAT16: return use(half_kernels(), fused::half_kernels<kWgmma>().pack);
+    case IM2WIN_BFLOAT16: return use(bfloat16_kernels(), fused::bfloat16_kernels<kWgmma>().pack);
+    default:
+      return problem.math == IM2WIN_MATH_TF32
+                 ? use(tf32_kernels(), fused::tf32_kernels<kWgmma>().pack)
+                 : use(split_kernels(), fused::split_kernels<kWgmma>().pack);
+  }
+}
+
+/// Offsets in a band's input and in a tile's output fit 32 bits.
+bool has_near_elements(const Problem& problem) {
+  const auto reach = [](const Tensor& tensor, int64_t channels) {
+    return double(std::abs(tensor.stride[1])) * double(channels) +
+           double(std::abs(tensor.stride[2])) * 2 * kMaxBandSteps +
+           double(std::abs(tensor.stride[3])) * double(tensor.size[3]);
+  };
+  return reach(problem.input, problem.c_per_group()) < double(kMaxSpan) &&
+         reach(problem.output, 0) < double(kMaxSpan) &&
+         (!problem.has_residual || reach(problem.residual, 0) < double(kMaxSpan));
+}
+
+std::string refuse_windows(const Problem& problem) {
+  if (problem.c_per_group() > kMaxChannels)
+    return text("takes ", kMaxChannels, " channels or fewer of a group, not ",
+                problem.c_per_group());
+  if (problem.dilation_h != 1 || problem.dilation_w != 1)
+    return text("takes dilation 1, not ", problem.dilation_h, " x ", problem.dilation_w);
+  if (kUnitColumns % problem.stride_w != 0)
+    return text("takes steps of 1, 2 or 4 columns, not ", problem.stride_w);
+  const bool is_tf32 = problem.dtype == IM2WIN_FLOAT32 && problem.math == IM2WIN_MATH_TF32;
+  if (!is_tf32 && problem.stride_h > 1 && problem.stride_h % 2 != 0)
+    return text("takes steps of 1 row or of an even number, not ", problem.stride_h);
+  return "";
+}
+
+constexpr Chip kLeastChip = {1, 227 * 1024, true};
+
+}  // namespace
+}  // namespace fused::stem
+
+std::string refuse_stem(const Problem& problem) {
+  using namespace fused::stem;
+  if (std::string reason = fused::refuse_operands(problem); !reason.empty()) return reason;
+  if (std::string reason = refuse_windows(problem); !reason.empty()) return reason;
+  StemChoice choice;
+  const auto has_tile = [&](const auto& kernels, auto) {
+    return choose(problem, kernels, kLeastChip, choice);
+  };
+  if (!has_near_elements(problem) || !with_kernels(problem, has_tile))
+    return text("takes no filters of ", problem.r, " x ", problem.s, " with these steps");
+  return "";
+}
+
+std::unique_ptr<Convolution> configure_stem(const Problem& problem, const Target& target) {
+  using namespace fused::stem;
+  const fused::Chip chip = {multiprocessors(target.device), shared_bytes_of_block(target.device),
+                            true};
+  const auto configure = [&]<class Element>(
+                             const Kernels<Element>& kernels,
+                             fused::PackKernel<Element> pack) -> std::unique_ptr<Convolution> {
+    StemChoice choice;
+    choose(problem, kernels, chip, choice);
+    return std::make_unique<Stem<Element>>(problem, kernels, pack, choice, target.device);
+  };
+  return with_kernels(problem, configure);
+}
+
+}  // namespace im2win::cuda
