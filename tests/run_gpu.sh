@@ -33,12 +33,13 @@ fi
 if [[ $part =~ ^(all|benchmarks)$ ]]; then
   for dtype in fp32 tf32 fp16 bf16; do
     for layout in NCHW NHWC; do
-      python3 bench/layers_gpu.py --dtype "$dtype" --layout "$layout" --algorithms im2win_fused --errors \
+      python3 bench/layers_gpu.py --dtype "$dtype" --layout "$layout" --errors \
+        --algorithms im2win_fused,im2win_stem \
         --json "$results/twelve_${dtype}_${layout}_batch128.json"
     done
   done
   for layers in resnet50 vgg16; do
-    python3 bench/layers_gpu.py --layers "$layers" --algorithms im2win_fused,im2win \
+    python3 bench/layers_gpu.py --layers "$layers" --algorithms im2win_fused,im2win,im2win_stem \
       --json "$results/${layers}_fp32_NCHW_batch128.json"
   done
   python3 bench/paper.py "$results/paper"

@@ -59,7 +59,7 @@ class BandStaging {
       const int number = thread() + i * kThreads;
       const auto [line, position] = a.band_positions.divide(number);
       const auto [row, channel] = a.band_channels.divide(line);
-      const int y = row * kRows, x = position * a.stride_w;
+      const int y = row * kUnitRows, x = position * a.stride_w;
       units_[i].row = number < units ? y : kOutside;
       units_[i].offset =
           channel * static_cast<int32_t>(a.stride_c) + y * a.row_stride + x * a.column_stride;
@@ -84,7 +84,7 @@ class BandStaging {
   static constexpr int kThreads = 128;
   static constexpr int kUnits = thread_units(T::kOperands);
   static constexpr int kElements = traits(T::kOperands).unit_elements;
-  static constexpr int kRows = unit_rows(T::kOperands);
+  static constexpr int kUnitRows = unit_rows(T::kOperands);
   static constexpr int kOutside = 1 << 21;  // more than any image and its padding have rows
   static constexpr int kLinesAhead = 4;     // bands, after the next one
   static constexpr bool kSplit = T::kOperands == Operands::kSplit;
@@ -155,7 +155,7 @@ class BandStaging {
     for (int i = 0; i < kCount; ++i) {
       const Moved* from = band + units_[i].offset;
 #pragma unroll
-      for (int row = 0; row < kRows; ++row) {
+      for (int row = 0; row < kUnitRows; ++row) {
         const uint32_t columns = is_below(y + units_[i].row + row, a_.h) ? units_[i].columns : 0;
         ptx::load_four_if(columns, from + row * a_.row_stride, kNeighbours ? 1 : a_.column_stride,
                           &elements[i][row * kUnitColumns]);

@@ -141,6 +141,8 @@ SharedLayout stem_layout(const StemChoice& choice, const KernelShape& shape, Ope
 bool choose_stem(const Problem& problem, Operands operands, const KernelShape* shapes, int count,
                  const Chip& chip, StemChoice& choice) {
   choice.tile.kernel = -1;
+  // More taps than that are more steps than there may be; what is counted of fewer fits an int.
+  if (problem.r * problem.s > kMaxSteps * 16) return false;
   for (int i = 0; i < count; ++i) {
     Layout layout(problem, operands, shapes[i].columns);
     const int units = layout.bands.units * layout.bands.positions;

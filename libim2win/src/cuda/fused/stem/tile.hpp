@@ -39,8 +39,8 @@ constexpr int max_batch_steps(Operands operands) {
 constexpr int thread_units(Operands operands) { return 32 / traits(operands).unit_elements; }
 
 struct Bands {
-  int32_t
-      rows;  // of the input; from an output row's first band to the next row's is the filter's step
+  // Of the input. As many as the filter steps down lie between an output row's first band and the next's.
+  int32_t rows;
   // Of bands:
   int32_t count;   // that an output row's windows meet
   int32_t apart;   // from one of those to the next

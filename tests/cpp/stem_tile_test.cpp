@@ -1,0 +1,137 @@
+// The tiles of im2win_stem: that each of an output's products is in one of its steps, once, and of the
+// input and the filter element that belong together; and that blocks fit shared memory.
+
+#include <cstdint>
+#include <cstdio>
+#include <iterator>
+#include <vector>
+
+#include "cuda/fused/stem/tile.hpp"
+
+namespace {
+
+using namespace im2win;
+using namespace im2win::cuda::fused;
+
+constexpr Chip kChip = {132, 227 * 1024, true};
+constexpr KernelShape kShapes[] = {{64, 56, 1, stem::kRows}, {64, 112, 1, stem::kRows}};
+
+int failures = 0;
+
+void expect(bool holds, const char* what) {
+  if (holds) return;
+  std::printf("    wrong: %s\n", what);
+  ++failures;
+}
+
+Problem make_problem(int64_t c, int64_t w, int64_t k, int64_t r, int64_t s, int64_t stride_h,
+                     int64_t stride_w) {
+  Problem problem{};
+  problem.n = 2;
+  problem.c = c;
+  problem.h = problem.w = w;
+  problem.k = k;
+  problem.r = r;
+  problem.s = s;
+  problem.stride_h = stride_h;
+  problem.stride_w = stride_w;
+  problem.dilation_h = problem.dilation_w = problem.groups = 1;
+  problem.p = (w - r) / stride_h + 1;
+  problem.q = (w - s) / stride_w + 1;
+  return problem;
+}
+
+/// What one output's steps multiply. An element of a unit is four columns by some rows of a channel.
+class Products {
+ public:
+  Products(const Problem& problem, Operands operands, const stem::StemChoice& choice)
+      : problem_(problem), operands_(operands), choice_(choice), counts_(taps()) {
+    const int steps = choice.bands.batches * choice.bands.batch_steps;
+    expect(choice.tile.tile.steps[0].count == choice.bands.count * steps, "the number of steps");
+    for (int band = 0; band < choice.bands.count; ++band)
+      for (int i = 0; i < steps; ++i) {
+        const Step step = choice.bands.steps[i];
+        const FilterUnit(&filters)[2] = choice.tile.order.unit[0][band * steps + i];
+        add(band, step.offset, filters[0]);
+        add(band, step.offset + step.second, filters[1]);
+      }
+    for (const int count : counts_) expect(count == 1, "how often a tap is multiplied");
+  }
+
+ private:
+  size_t taps() const { return static_cast<size_t>(problem_.c * problem_.r * problem_.s); }
+
+  void add(int band, int offset, const FilterUnit& filter) {
+    const stem::Bands& bands = choice_.bands;
+    const int line = offset / bands.positions, position = offset % bands.positions;
+    expect(offset * kUnitBytes < bands.part_bytes, "a unit past its band");
+    if (filter.row < 0) return;
+    const int64_t rows = stem::unit_rows(operands_);
+    const int64_t y = band * bands.apart * problem_.stride_h + line / problem_.c * rows;
+    const int64_t x = position * problem_.stride_w;
+    expect(filter.unit == line % problem_.c, "the channel of a unit");
+    for (int64_t row = 0; row < rows; ++row)
+      for (int64_t column = 0; column < stem::kUnitColumns; ++column) {
+        const int64_t r = filter.row + row, s = filter.column + column;
+        if (r >= problem_.r || s >= problem_.s) continue;
+        expect(r == y + row && s == x + column, "the tap of an element");
+        ++counts_[static_cast<size_t>((filter.unit * problem_.r + r) * problem_.s + s)];
+      }
+  }
+
+  const Problem& problem_;
+  Operands operands_;
+  const stem::StemChoice& choice_;
+  std::vector<int> counts_;
+};
+
+/// False if no kernel takes the problem.
+bool check(const Problem& problem, Operands operands) {
+  stem::StemChoice choice;
+  if (!stem::choose_stem(problem, operands, kShapes, std::size(kShapes), kChip, choice))
+    return false;
+  const KernelShape& shape = kShapes[choice.tile.kernel];
+  Products(problem, operands, choice);
+  expect(stem::stem_layout(choice, shape, operands).total <= kChip.shared_bytes, "shared memory");
+  expect(choice.bands.stages > choice.bands.of_rows(1), "fewer bands than a row and one more");
+  expect(choice.tile.tile.columns <= shape.columns, "columns");
+  return true;
+}
+
+void check_all() {
+  int taken = 0;
+  for (const Operands operands : {Operands::kHalf, Operands::kTf32, Operands::kSplit})
+    for (int64_t c = 1; c <= stem::kMaxChannels; ++c)
+      for (int64_t r = 1; r <= 12; ++r)
+        for (int64_t s = 1; s <= 12; ++s)
+          for (const int64_t stride_h : {1, 2, 4, 6})
+            for (const int64_t stride_w : {1, 2, 4})
+              taken += check(make_problem(c, 61, 64, r, s, stride_h, stride_w), operands);
+  std::printf("%d small problems\n", taken);
+  expect(taken > 2000, "that most are taken");
+}
+
+/// Which of both kernels is chosen, by how full it is.
+void check_columns() {
+  const auto columns = [](int64_t w) {
+    stem::StemChoice choice;
+    stem::choose_stem(make_problem(3, w, 64, 3, 3, 1, 1), Operands::kHalf, kShapes,
+                      std::size(kShapes), kChip, choice);
+    return kShapes[choice.tile.kernel].columns;
+  };
+  expect(columns(58) == 56 && columns(32) == 56, "narrow rows");
+  expect(columns(59) == 112 && columns(114) == 112 && columns(226) == 112, "wide rows");
+  expect(columns(151) == 56, "rows of which three parts fit better than two");
+}
+
+}  // namespace
+
+int main() {
+  check_all();
+  check_columns();
+  expect(!check(make_problem(5, 61, 64, 16, 16, 16, 4), Operands::kHalf), "a band of many steps");
+  expect(!check(make_problem(1, (1 << 20) - 1, 64, 1 << 19, 1 << 19, 1 << 18, 1), Operands::kHalf),
+         "a filter of more taps than fit 32 bits");
+  std::printf("%d wrong\n", failures);
+  return failures == 0 ? 0 : 1;
+}
