@@ -6,8 +6,8 @@
 #include "cuda/algorithms.hpp"
 #include "cuda/device.hpp"
 #include "cuda/fused/boxed_tensors.hpp"
-#include "cuda/fused/filter_packing.cuh"
 #include "cuda/fused/kernels.hpp"
+#include "cuda/fused/packed_convolution.cuh"
 #include "cuda/fused/refusals.hpp"
 #include "status.hpp"
 
@@ -25,40 +25,26 @@ bool choose(const Problem& problem, const Kernels<Element>& kernels, const Chip&
 }
 
 template <class Element>
-class Fused final : public Convolution {
+class Fused final : public PackedConvolution<Element> {
  public:
   Fused(const Problem& problem, const Kernels<Element>& kernels, const TileChoice& choice,
         int32_t device, Instructions instructions)
-      : kernel_(kernels.kernels[static_cast<size_t>(choice.kernel)]),
-        packing_(kernels.pack, {problem, choice, kernel_.shape, kernels.operands}),
-        arguments_(problem, choice, kernel_.shape, kernels.operands),
-        boxed_(problem, choice.tile, kernel_.shape.filters, kernels.operands),
-        blocks_(std::min<int64_t>(arguments_.tiles, multiprocessors(device))),
-        starts_early_(instructions == Instructions::kWgmma) {
-    const CurrentDevice current(device);
-    allow_shared_memory(reinterpret_cast<const void*>(kernel_.run), shared_bytes_of_block(device));
-    packing_.allow();
-  }
-
-  int64_t packed_filter_bytes() const override { return arguments_.packed.bytes; }
-
-  void pack_filter(const void* filter, void* packed, void* stream) const override {
-    packing_.enqueue(filter, packed, stream);
-  }
-
-  void run(const Buffers& buffers, void* stream) const override {
-    launch_fused(buffers, stream, Start::kInOrder);
-  }
-
-  /// Inputs come while the filter is packed: the kernel that packs it was itself in order.
-  void pack_and_run(const Buffers& buffers, void* packed, void* stream) const override {
-    pack_filter(buffers.filter, packed, stream);
-    launch_fused(with_filter(buffers, packed), stream,
-                 starts_early_ ? Start::kEarly : Start::kInOrder);
-  }
+      : Fused(kernels.kernels[static_cast<size_t>(choice.kernel)], problem, kernels, choice, device,
+              instructions) {}
 
  private:
-  void launch_fused(const Buffers& buffers, void* stream, Start start) const {
+  Fused(const CompiledKernel<Element>& kernel, const Problem& problem,
+        const Kernels<Element>& kernels, const TileChoice& choice, int32_t device,
+        Instructions instructions)
+      : PackedConvolution<Element>(kernels.pack, {problem, choice, kernel.shape, kernels.operands},
+                                   reinterpret_cast<const void*>(kernel.run),
+                                   instructions == Instructions::kWgmma, device),
+        kernel_(kernel),
+        arguments_(problem, choice, kernel.shape, kernels.operands),
+        boxed_(problem, choice.tile, kernel.shape.filters, kernels.operands),
+        blocks_(std::min<int64_t>(arguments_.tiles, multiprocessors(device))) {}
+
+  void launch(const Buffers& buffers, void* stream, Start start) const override {
     Arguments<Element> a = arguments_;
     a.input = static_cast<const Element*>(buffers.input);
     a.filters = static_cast<const char*>(buffers.filter);
@@ -75,11 +61,9 @@ class Fused final : public Convolution {
   }
 
   CompiledKernel<Element> kernel_;
-  FilterPacking<Element> packing_;
   Arguments<Element> arguments_;
   BoxedTensors boxed_;
   int64_t blocks_;
-  bool starts_early_;
 };
 
 /// Calls `use` with the kernels for the problem.

@@ -4,8 +4,8 @@
 
 #include "cuda/algorithms.hpp"
 #include "cuda/device.hpp"
-#include "cuda/fused/filter_packing.cuh"
 #include "cuda/fused/kernels.hpp"
+#include "cuda/fused/packed_convolution.cuh"
 #include "cuda/fused/refusals.hpp"
 #include "cuda/fused/stem/kernels.hpp"
 #include "status.hpp"
@@ -24,36 +24,22 @@ bool choose(const Problem& problem, const Kernels<Element>& kernels, const Chip&
 }
 
 template <class Element>
-class Stem final : public Convolution {
+class Stem final : public PackedConvolution<Element> {
  public:
   Stem(const Problem& problem, const Kernels<Element>& kernels, PackKernel<Element> pack,
        const StemChoice& choice, int32_t device)
-      : kernel_(kernels.kernels[static_cast<size_t>(choice.tile.kernel)]),
-        packing_(pack, {problem, choice.tile, kernel_.shape, kernels.operands}),
-        arguments_(problem, choice, kernel_.shape, kernels.operands, multiprocessors(device)) {
-    const CurrentDevice current(device);
-    allow_shared_memory(reinterpret_cast<const void*>(kernel_.run), shared_bytes_of_block(device));
-    packing_.allow();
-  }
-
-  int64_t packed_filter_bytes() const override { return arguments_.packed.bytes; }
-
-  void pack_filter(const void* filter, void* packed, void* stream) const override {
-    packing_.enqueue(filter, packed, stream);
-  }
-
-  void run(const Buffers& buffers, void* stream) const override {
-    enqueue(buffers, stream, Start::kInOrder);
-  }
-
-  /// Inputs come while the filter is packed: the kernel that packs it was itself in order.
-  void pack_and_run(const Buffers& buffers, void* packed, void* stream) const override {
-    pack_filter(buffers.filter, packed, stream);
-    enqueue(with_filter(buffers, packed), stream, Start::kEarly);
-  }
+      : Stem(kernels.kernels[static_cast<size_t>(choice.tile.kernel)], problem, kernels.operands,
+             pack, choice, device) {}
 
  private:
-  void enqueue(const Buffers& buffers, void* stream, Start start) const {
+  Stem(const CompiledKernel<Element>& kernel, const Problem& problem, Operands operands,
+       PackKernel<Element> pack, const StemChoice& choice, int32_t device)
+      : PackedConvolution<Element>(pack, {problem, choice.tile, kernel.shape, operands},
+                                   reinterpret_cast<const void*>(kernel.run), true, device),
+        kernel_(kernel),
+        arguments_(problem, choice, kernel.shape, operands, multiprocessors(device)) {}
+
+  void launch(const Buffers& buffers, void* stream, Start start) const override {
     Arguments<Element> a = arguments_;
     a.input = static_cast<const Element*>(buffers.input);
     a.filters = static_cast<const char*>(buffers.filter);
@@ -66,7 +52,6 @@ class Stem final : public Convolution {
   }
 
   CompiledKernel<Element> kernel_;
-  FilterPacking<Element> packing_;
   Arguments<Element> arguments_;
 };
 
