@@ -124,11 +124,40 @@ void check_columns() {
   expect(columns(151) == 56, "rows of which three parts fit better than two");
 }
 
+/// The paper's layers, and others that come first in networks.
+void check_choice() {
+  const auto is_chosen = [](const Problem& layer, im2win_dtype dtype, im2win_math math, bool nhwc) {
+    Problem problem = layer;
+    problem.dtype = dtype;
+    problem.math = math;
+    problem.output.stride[3] = nhwc ? problem.k : 1;
+    return stem::is_faster(problem);
+  };
+  const Problem conv1 = make_problem(3, 227, 96, 11, 11, 4, 4);
+  const Problem conv3 = make_problem(3, 227, 64, 7, 7, 2, 2);
+  const Problem conv7 = make_problem(3, 224, 64, 3, 3, 1, 1);
+  for (const bool nhwc : {false, true}) {
+    expect(is_chosen(conv1, IM2WIN_FLOAT32, IM2WIN_MATH_FP32, nhwc), "conv1 in float32");
+    expect(is_chosen(conv3, IM2WIN_FLOAT32, IM2WIN_MATH_FP32, nhwc) == nhwc, "conv3 in float32");
+    expect(is_chosen(conv3, IM2WIN_FLOAT32, IM2WIN_MATH_TF32, nhwc), "conv3 in TF32");
+    expect(is_chosen(conv3, IM2WIN_FLOAT16, IM2WIN_MATH_FP32, nhwc), "conv3 in float16");
+    expect(!is_chosen(conv7, IM2WIN_FLOAT16, IM2WIN_MATH_FP32, nhwc), "conv7");
+    const Problem patches = make_problem(3, 224, 96, 4, 4, 4, 4);
+    expect(!is_chosen(patches, IM2WIN_FLOAT16, IM2WIN_MATH_FP32, nhwc),
+           "windows that share nothing");
+    const Problem inception = make_problem(3, 299, 32, 3, 3, 2, 2);
+    expect(!is_chosen(inception, IM2WIN_FLOAT16, IM2WIN_MATH_FP32, nhwc), "149 columns");
+    const Problem few = make_problem(3, 227, 8, 7, 7, 2, 2);
+    expect(!is_chosen(few, IM2WIN_FLOAT16, IM2WIN_MATH_FP32, nhwc), "few filters");
+  }
+}
+
 }  // namespace
 
 int main() {
   check_all();
   check_columns();
+  check_choice();
   expect(!check(make_problem(5, 61, 64, 16, 16, 16, 4), Operands::kHalf), "a band of many steps");
   expect(!check(make_problem(1, (1 << 20) - 1, 64, 1 << 19, 1 << 19, 1 << 18, 1), Operands::kHalf),
          "a filter of more taps than fit 32 bits");

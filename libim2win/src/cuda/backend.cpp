@@ -2,9 +2,9 @@
 
 #include "backend.hpp"
 
-#include "checked.hpp"
 #include "cuda/algorithms.hpp"
 #include "cuda/device.hpp"
+#include "cuda/fused/stem/tile.hpp"
 #include "cuda/transform.hpp"
 #include "status.hpp"
 
@@ -48,15 +48,8 @@ bool is_for_fused(const Problem& problem) {
   return is_large(problem) && !cuda::is_for_fmas(problem);
 }
 
-/// Where its rows of 56 outputs are nearly full, and windows share rows but are not so near each other that
-/// writing is most of the work: those one pixel apart, and in planes of split float32 those two apart.
 bool is_for_stem(const Problem& problem) {
-  constexpr int64_t kColumns = 56, kFewFilters = 16;
-  const bool has_planes = problem.dtype == IM2WIN_FLOAT32 && problem.math == IM2WIN_MATH_FP32 &&
-                          problem.output.stride[3] == 1;
-  return is_for_fused(problem) && problem.stride_w >= (has_planes ? 4 : 2) &&
-         problem.r > problem.stride_h && problem.s > 1 && problem.k_per_group() >= kFewFilters &&
-         (round_up(problem.q, kColumns) - problem.q) * 10 <= problem.q;
+  return is_for_fused(problem) && cuda::fused::stem::is_faster(problem);
 }
 
 /// Many filters of a single channel share their windows, of which depthwise makes nothing.
