@@ -1,6 +1,7 @@
 // im2win_fused: windows formed on chip from the input as it is.
 
 #include <algorithm>
+#include <vector>
 
 #include "checked.hpp"
 #include "cuda/algorithms.hpp"
@@ -18,10 +19,9 @@ namespace {
 template <class Element>
 bool choose(const Problem& problem, const Kernels<Element>& kernels, const Chip& chip,
             TileChoice& choice) {
-  KernelShape shapes[16];
-  int count = 0;
-  for (const CompiledKernel<Element>& kernel : kernels.kernels) shapes[count++] = kernel.shape;
-  return choose_tile(problem, kernels.operands, shapes, count, chip, choice);
+  const std::vector<KernelShape> shapes = shapes_of(kernels.kernels);
+  return choose_tile(problem, kernels.operands, shapes.data(), static_cast<int>(shapes.size()),
+                     chip, choice);
 }
 
 template <class Element>
@@ -33,7 +33,7 @@ class Fused final : public PackedConvolution<Element> {
               instructions) {}
 
  private:
-  Fused(const CompiledKernel<Element>& kernel, const Problem& problem,
+  Fused(const CompiledKernel<Arguments<Element>>& kernel, const Problem& problem,
         const Kernels<Element>& kernels, const TileChoice& choice, int32_t device,
         Instructions instructions)
       : PackedConvolution<Element>(kernels.pack, {problem, choice, kernel.shape, kernels.operands},
@@ -60,7 +60,7 @@ class Fused final : public PackedConvolution<Element> {
                   static_cast<size_t>(a.shared.total), stream, start, a);
   }
 
-  CompiledKernel<Element> kernel_;
+  CompiledKernel<Arguments<Element>> kernel_;
   Arguments<Element> arguments_;
   BoxedTensors boxed_;
   int64_t blocks_;
@@ -69,12 +69,11 @@ class Fused final : public PackedConvolution<Element> {
 /// Calls `use` with the kernels for the problem.
 template <Instructions kInstructions, class Use>
 auto with_kernels(const Problem& problem, const Use& use) {
-  switch (problem.dtype) {
-    case IM2WIN_FLOAT16: return use(half_kernels<kInstructions>());
-    case IM2WIN_BFLOAT16: return use(bfloat16_kernels<kInstructions>());
-    default:
-      return use(problem.math == IM2WIN_MATH_TF32 ? tf32_kernels<kInstructions>()
-                                                  : split_kernels<kInstructions>());
+  switch (operands_of(problem)) {
+    case Operands::kHalf: return use(half_kernels<kInstructions>());
+    case Operands::kBFloat16: return use(bfloat16_kernels<kInstructions>());
+    case Operands::kTf32: return use(tf32_kernels<kInstructions>());
+    default: return use(split_kernels<kInstructions>());
   }
 }
 

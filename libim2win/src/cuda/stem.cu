@@ -1,6 +1,7 @@
 // im2win_stem: few channels, whose rows are made operands once for all windows that meet them.
 
 #include <cstdlib>
+#include <vector>
 
 #include "cuda/algorithms.hpp"
 #include "cuda/device.hpp"
@@ -17,10 +18,9 @@ namespace {
 template <class Element>
 bool choose(const Problem& problem, const Kernels<Element>& kernels, const Chip& chip,
             StemChoice& choice) {
-  KernelShape shapes[4];
-  int count = 0;
-  for (const CompiledKernel<Element>& kernel : kernels.kernels) shapes[count++] = kernel.shape;
-  return choose_stem(problem, kernels.operands, shapes, count, chip, choice);
+  const std::vector<KernelShape> shapes = shapes_of(kernels.kernels);
+  return choose_stem(problem, kernels.operands, shapes.data(), static_cast<int>(shapes.size()),
+                     chip, choice);
 }
 
 template <class Element>
@@ -32,7 +32,7 @@ class Stem final : public PackedConvolution<Element> {
              pack, choice, device) {}
 
  private:
-  Stem(const CompiledKernel<Element>& kernel, const Problem& problem, Operands operands,
+  Stem(const CompiledKernel<Arguments<Element>>& kernel, const Problem& problem, Operands operands,
        PackKernel<Element> pack, const StemChoice& choice, int32_t device)
       : PackedConvolution<Element>(pack, {problem, choice.tile, kernel.shape, operands},
                                    reinterpret_cast<const void*>(kernel.run), true, device),
@@ -51,7 +51,7 @@ class Stem final : public PackedConvolution<Element> {
                   static_cast<size_t>(a.shared.total), stream, start, a);
   }
 
-  CompiledKernel<Element> kernel_;
+  CompiledKernel<Arguments<Element>> kernel_;
   Arguments<Element> arguments_;
 };
 
@@ -59,13 +59,12 @@ class Stem final : public PackedConvolution<Element> {
 template <class Use>
 auto with_kernels(const Problem& problem, const Use& use) {
   constexpr Instructions kWgmma = Instructions::kWgmma;
-  switch (problem.dtype) {
-    case IM2WIN_FLOAT16: return use(half_kernels(), fused::half_kernels<kWgmma>().pack);
-    case IM2WIN_BFLOAT16: return use(bfloat16_kernels(), fused::bfloat16_kernels<kWgmma>().pack);
-    default:
-      return problem.math == IM2WIN_MATH_TF32
-                 ? use(tf32_kernels(), fused::tf32_kernels<kWgmma>().pack)
-                 : use(split_kernels(), fused::split_kernels<kWgmma>().pack);
+  switch (operands_of(problem)) {
+    case Operands::kHalf: return use(half_kernels(), fused::half_kernels<kWgmma>().pack);
+    case Operands::kBFloat16:
+      return use(bfloat16_kernels(), fused::bfloat16_kernels<kWgmma>().pack);
+    case Operands::kTf32: return use(tf32_kernels(), fused::tf32_kernels<kWgmma>().pack);
+    default: return use(split_kernels(), fused::split_kernels<kWgmma>().pack);
   }
 }
 
@@ -89,8 +88,7 @@ std::string refuse_windows(const Problem& problem) {
     return text("takes dilation 1, not ", problem.dilation_h, " x ", problem.dilation_w);
   if (kUnitColumns % problem.stride_w != 0)
     return text("takes steps of 1, 2 or 4 columns, not ", problem.stride_w);
-  const bool is_tf32 = problem.dtype == IM2WIN_FLOAT32 && problem.math == IM2WIN_MATH_TF32;
-  if (!is_tf32 && problem.stride_h > 1 && problem.stride_h % 2 != 0)
+  if (problem.stride_h > 1 && problem.stride_h % unit_rows(operands_of(problem)) != 0)
     return text("takes steps of 1 row or of an even number, not ", problem.stride_h);
   return "";
 }

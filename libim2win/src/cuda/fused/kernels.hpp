@@ -2,17 +2,25 @@
 #pragma once
 
 #include <span>
+#include <vector>
 
 #include "cuda/fused/arguments.cuh"
 #include "cuda/fused/pack.cuh"
 
 namespace im2win::cuda::fused {
 
-template <class Element>
+template <class Arguments>
 struct CompiledKernel {
   KernelShape shape;
-  void (*run)(const Arguments<Element>);
+  void (*run)(const Arguments);
 };
+
+template <class Arguments>
+std::vector<KernelShape> shapes_of(std::span<const CompiledKernel<Arguments>> kernels) {
+  std::vector<KernelShape> shapes;
+  for (const CompiledKernel<Arguments>& kernel : kernels) shapes.push_back(kernel.shape);
+  return shapes;
+}
 
 template <class Element>
 using PackKernel = void (*)(const PackArguments, const Element*, char*);
@@ -21,7 +29,7 @@ using PackKernel = void (*)(const PackArguments, const Element*, char*);
 template <class Element>
 struct Kernels {
   Operands operands;
-  std::span<const CompiledKernel<Element>> kernels;
+  std::span<const CompiledKernel<Arguments<Element>>> kernels;
   PackKernel<Element> pack;
 };
 

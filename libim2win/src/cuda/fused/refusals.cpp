@@ -33,8 +33,7 @@ std::string refuse_operands(const Problem& problem) {
   if (problem.dtype == IM2WIN_FLOAT64) return "does not take float64";
   if (problem.dtype == IM2WIN_FLOAT32 && problem.math == IM2WIN_MATH_IEEE)
     return "does not take math mode ieee";
-  if (problem.dtype == IM2WIN_FLOAT32 && problem.math != IM2WIN_MATH_TF32 &&
-      problem.window_elements() < kLeastSplitProducts)
+  if (operands_of(problem) == Operands::kSplit && problem.window_elements() < kLeastSplitProducts)
     return text("takes float32 windows of ", kLeastSplitProducts, " elements or more, not ",
                 problem.window_elements());
   return refuse_sizes(problem);

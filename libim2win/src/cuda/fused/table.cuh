@@ -12,7 +12,7 @@ namespace im2win::cuda::fused {
 
 template <class Element, Operands kOperands, Instructions kInstructions, KernelShape... kShapes>
 const Kernels<Element>& instantiate() {
-  static constexpr CompiledKernel<Element> kCompiled[] = {
+  static constexpr CompiledKernel<Arguments<Element>> kCompiled[] = {
       {kShapes, fused_kernel<Kernel<Element, kOperands, kInstructions, kShapes>>}...};
   static const Kernels<Element> kernels = {kOperands, kCompiled,
                                            fused_pack_kernel<Element, kOperands>};

@@ -41,6 +41,15 @@ enum class Instructions {
   kMma,    // mma.sync, of 8.0 and later, a warp at a time
 };
 
+/// Of a problem in float16, bfloat16, or in float32 but for the math mode ieee.
+constexpr Operands operands_of(const Problem& problem) {
+  switch (problem.dtype) {
+    case IM2WIN_FLOAT16: return Operands::kHalf;
+    case IM2WIN_BFLOAT16: return Operands::kBFloat16;
+    default: return problem.math == IM2WIN_MATH_TF32 ? Operands::kTf32 : Operands::kSplit;
+  }
+}
+
 /// Whether operands are elements as they are, neither rounded nor split on their way.
 constexpr bool are_elements(Operands operands) {
   return operands == Operands::kHalf || operands == Operands::kBFloat16;
@@ -161,8 +170,8 @@ struct Tile {
   int32_t warpgroup_columns;  // of the tile: those that a warpgroup has beyond them are no outputs
   int32_t overrun;            // positions past a slab that columns which are no outputs reach
 
-  int32_t unit_channels,
-      unit_columns;          // a unit's elements are those by its rows: 1 but in im2win_stem
+  int32_t unit_channels;     // of a unit
+  int32_t unit_columns;      // and its tap columns; in im2win_stem it may have several rows of them
   int32_t units;             // channel units of a slab
   int32_t chunks;            // slabs of all channels
   int32_t row_units;         // units of a position that are neighbours: 1, or all of a slab

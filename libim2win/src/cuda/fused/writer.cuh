@@ -13,6 +13,34 @@
 
 namespace im2win::cuda::fused {
 
+/// Neighbouring pixels of a filter, which are written at once.
+template <class Element, int kCount>
+struct alignas(kCount * sizeof(Element)) Pixels {
+  Element x[kCount];
+};
+
+template <class Element, int kCount>
+__device__ __forceinline__ Pixels<Element, kCount> to_pixels(const float* sums) {
+  const auto from = *reinterpret_cast<const Pixels<float, kCount>*>(sums);
+  Pixels<Element, kCount> pixels;
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) pixels.x[i] = from_compute<Element>(from.x[i]);
+  return pixels;
+}
+
+/// Whether any of a thread's sums may have to be formed again, if any ever has.
+template <class T>
+__device__ __forceinline__ bool is_doubtful(const Sums<T::kSums>& sums) {
+  if constexpr (T::kOperands == Operands::kSplit) {
+    return sums.doubt[0] != 0 || sums.doubt[1] != 0;
+  } else {
+    bool doubtful = false;
+#pragma unroll
+    for (const float sum : sums.sum) doubtful |= sum != sum;
+    return doubtful;
+  }
+}
+
 /// Writes the sums of tiles. A warp has 16 filters, and takes 32 columns at a time.
 ///
 /// Where outputs are the sums and a bias, perhaps clamped from below, and lie as GPUs like it, they
@@ -133,15 +161,7 @@ class Writer {
 
   /// Whether any of the warp's sums may have to be formed again.
   __device__ __forceinline__ bool has_doubts(const Sums<T::kSums>& sums) const {
-    if (!a_.rechecks) return false;
-    bool doubtful = false;
-    if constexpr (T::kOperands == Operands::kSplit) {
-      doubtful = sums.doubt[0] != 0 || sums.doubt[1] != 0;
-    } else {
-#pragma unroll
-      for (const float sum : sums.sum) doubtful |= sum != sum;
-    }
-    return __any_sync(~0u, doubtful);
+    return a_.rechecks && __any_sync(~0u, is_doubtful<T>(sums));
   }
 
   /// Calls use(eight, first of its four sums, its first column in the patch) for each eight columns
@@ -247,40 +267,26 @@ class Writer {
         __syncwarp();
         if (place != kNowhere)
           store_column<kHalf / kTogether>(
-              reinterpret_cast<RowWord<kWord>*>(output_ + place + (half * kHalf + filter) * stride),
+              reinterpret_cast<Pixels<Element, kWord>*>(output_ + place +
+                                                        (half * kHalf + filter) * stride),
               kTogether * stride, patch_.sums + filter * kPitch + column, kTogether * kPitch);
       }
     }
   }
 
-  template <int kWord>
-  struct alignas(kWord * sizeof(Element)) RowWord {
-    Element x[kWord];
-  };
-
-  template <int kWord>
-  __device__ __forceinline__ static RowWord<kWord> row_word(const float* sums) {
-    struct alignas(kWord * sizeof(float)) Sums {
-      float x[kWord];
-    };
-    const Sums from = *reinterpret_cast<const Sums*>(sums);
-    RowWord<kWord> word;
-#pragma unroll
-    for (int i = 0; i < kWord; ++i) word.x[i] = from_compute<Element>(from.x[i]);
-    return word;
-  }
-
   /// So many words, `stride` elements apart. A register that holds an address is free when its store has
   /// left the queue of the memory pipe, which is long: each has its own.
   template <int kCount, int kWord>
-  __device__ __forceinline__ static void store_column(RowWord<kWord>* output, int64_t stride,
-                                                      const float* sums, int pitch) {
-    RowWord<kWord>* to[kCount];
-    RowWord<kWord> words[kCount];
+  __device__ __forceinline__ static void store_column(Pixels<Element, kWord>* output,
+                                                      int64_t stride, const float* sums,
+                                                      int pitch) {
+    Pixels<Element, kWord>* to[kCount];
+    Pixels<Element, kWord> words[kCount];
 #pragma unroll
     for (int i = 0; i < kCount; ++i) {
-      to[i] = reinterpret_cast<RowWord<kWord>*>(reinterpret_cast<Element*>(output) + i * stride);
-      words[i] = row_word<kWord>(sums + i * pitch);
+      to[i] = reinterpret_cast<Pixels<Element, kWord>*>(reinterpret_cast<Element*>(output) +
+                                                        i * stride);
+      words[i] = to_pixels<Element, kWord>(sums + i * pitch);
     }
     ptx::all_known(to);
 #pragma unroll

@@ -3,22 +3,16 @@
 
 #include <span>
 
-#include "cuda/fused/pack.cuh"
+#include "cuda/fused/kernels.hpp"
 #include "cuda/fused/stem/arguments.cuh"
 
 namespace im2win::cuda::fused::stem {
-
-template <class Element>
-struct CompiledKernel {
-  KernelShape shape;
-  void (*run)(const Arguments<Element>);
-};
 
 /// What is compiled for operands of an element type.
 template <class Element>
 struct Kernels {
   Operands operands;
-  std::span<const CompiledKernel<Element>> kernels;
+  std::span<const CompiledKernel<Arguments<Element>>> kernels;
 };
 
 const Kernels<__half>& half_kernels();

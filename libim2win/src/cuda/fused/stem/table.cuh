@@ -8,7 +8,7 @@ namespace im2win::cuda::fused::stem {
 
 template <class Element, Operands kOperands, KernelShape... kShapes>
 const Kernels<Element>& instantiate() {
-  static constexpr CompiledKernel<Element> kCompiled[] = {
+  static constexpr CompiledKernel<Arguments<Element>> kCompiled[] = {
       {kShapes, stem_kernel<Kernel<Element, kOperands, Instructions::kWgmma, kShapes>>}...};
   static const Kernels<Element> kernels = {kOperands, kCompiled};
   return kernels;

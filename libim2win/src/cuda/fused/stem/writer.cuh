@@ -32,7 +32,7 @@ class RowWriter {
   __device__ __forceinline__ bool takes(const Sums<T::kSums>& sums) const {
     return (a_.words || a_.outputs.strides()[3] == 1) && a_.outputs.only_adds_bias_and_clamps() &&
            filter() + kPatchFilters <= a_.filters_per_group &&
-           !__any_sync(~0u, a_.rechecks && is_doubtful(sums));
+           !__any_sync(~0u, a_.rechecks && is_doubtful<T>(sums));
   }
 
   __device__ __forceinline__ void write(const Sums<T::kSums>& sums) const {
@@ -65,11 +65,6 @@ class RowWriter {
     return ptx::max_or_nan(sum + bias, a_.outputs.low());
   }
 
-  template <int kWord>
-  struct alignas(kWord * sizeof(Element)) Pixels {
-    Element x[kWord];
-  };
-
   /// NCHW, where eight pixels, of which four lanes have two each, are a whole sector of memory.
   __device__ __forceinline__ void write_sectors(const Sums<T::kSums>& sums, const float (&bias)[2],
                                                 Element* output, int columns) const {
@@ -81,7 +76,7 @@ class RowWriter {
       for (int eight = 0; eight < T::kShape.columns; eight += 8) {
         const float* sum = &sums.sum[eight / 2 + 2 * i];
         if (eight < columns)
-          *reinterpret_cast<Pixels<2>*>(to + eight) = {
+          *reinterpret_cast<Pixels<Element, 2>*>(to + eight) = {
               from_compute<Element>(finished(sum[0], bias[i])),
               from_compute<Element>(finished(sum[1], bias[i]))};
       }
@@ -114,27 +109,15 @@ class RowWriter {
         const int at = column + 32 * round;
         if (at >= kChunk || chunk + at >= columns) continue;
         Element* to = output + (half * kHalf + filter) * stride + chunk + at;
-        Pixels<kWord> word[kHalf / kTogether];
+        Pixels<Element, kWord> word[kHalf / kTogether];
 #pragma unroll
         for (int j = 0; j < kHalf / kTogether; ++j)
-          word[j] = pixels<kWord>(patch_ + (filter + j * kTogether) * kPitch + at);
+          word[j] = to_pixels<Element, kWord>(patch_ + (filter + j * kTogether) * kPitch + at);
 #pragma unroll
         for (int j = 0; j < kHalf / kTogether; ++j)
-          *reinterpret_cast<Pixels<kWord>*>(to + j * kTogether * stride) = word[j];
+          *reinterpret_cast<Pixels<Element, kWord>*>(to + j * kTogether * stride) = word[j];
       }
     }
-  }
-
-  template <int kWord>
-  __device__ __forceinline__ static Pixels<kWord> pixels(const float* sums) {
-    struct alignas(kWord * sizeof(float)) Sums {
-      float x[kWord];
-    };
-    const Sums from = *reinterpret_cast<const Sums*>(sums);
-    Pixels<kWord> word;
-#pragma unroll
-    for (int i = 0; i < kWord; ++i) word.x[i] = from_compute<Element>(from.x[i]);
-    return word;
   }
 
   /// NHWC: a lane has 16 bytes of neighbouring filters of a pixel.
@@ -177,8 +160,8 @@ class RowWriter {
       uint32_t pairs[2];
 #pragma unroll
       for (int i = 0; i < 2; ++i) {
-        const Pixels<2> pair = {from_compute<Element>(finished(sum[2 * i], bias[i])),
-                                from_compute<Element>(finished(sum[2 * i + 1], bias[i]))};
+        const Pixels<Element, 2> pair = {from_compute<Element>(finished(sum[2 * i], bias[i])),
+                                         from_compute<Element>(finished(sum[2 * i + 1], bias[i]))};
         pairs[i] = reinterpret_cast<const uint32_t&>(pair);
       }
       ptx::store_transposed(word(column + lane_ % 8, lane_ / 8 % 2), pairs[0], pairs[1]);
@@ -189,17 +172,6 @@ class RowWriter {
         float* to = patch_ + (column + lane_ % 4 * 2 + i % 2) * kTransposedPatchPitch + filter;
         *to = finished(sum[i], bias[i / 2]);
       }
-    }
-  }
-
-  __device__ __forceinline__ static bool is_doubtful(const Sums<T::kSums>& sums) {
-    if constexpr (T::kOperands == Operands::kSplit) {
-      return sums.doubt[0] != 0 || sums.doubt[1] != 0;
-    } else {
-      bool doubtful = false;
-#pragma unroll
-      for (const float sum : sums.sum) doubtful |= sum != sum;
-      return doubtful;
     }
   }
 
