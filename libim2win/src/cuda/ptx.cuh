@@ -146,6 +146,14 @@ __device__ __forceinline__ uint16_t load_shared_if<uint16_t>(bool condition, uin
   return x;
 }
 
+/// To such an address. As one predicated instruction: see load_if.
+__device__ __forceinline__ void store_shared_if(bool condition, uint32_t address, float x) {
+  asm volatile("{\n.reg .pred c;\nsetp.ne.b32 c, %0, 0;\n@c st.shared.b32 [%1], %2;\n}\n" ::"r"(
+                   static_cast<int>(condition)),
+               "r"(address), "f"(x)
+               : "memory");
+}
+
 /// Eight of them, `stride` bytes apart.
 __device__ __forceinline__ void load_if(bool condition, const float* p, int64_t stride,
                                         float (&x)[8]) {

@@ -213,10 +213,14 @@ class Writer {
       pack(sum, bias, pairs);
       ptx::store_transposed(rows[0].word(lane_ & 8), pairs[0], pairs[1]);
     } else {
+      // Eight filters on is two of a row's eight words on, from an even pair of words: another bit.
+      constexpr uint32_t kEightFilters = 2 * kUnitBytes;
 #pragma unroll
-      for (int i = 0; i < 4; ++i)
-        if (rows[i % 2].is_output)
-          *rows[i % 2].at(lane_ / 4 + i / 2 * 8) = finished(sum[i], bias[i / 2]);
+      for (int i = 0; i < 2; ++i) {
+        const uint32_t at = ptx::shared_address(rows[i].at(lane_ / 4));
+        ptx::store_shared_if(rows[i].is_output, at, finished(sum[i], bias[0]));
+        ptx::store_shared_if(rows[i].is_output, at ^ kEightFilters, finished(sum[2 + i], bias[1]));
+      }
     }
   }
 

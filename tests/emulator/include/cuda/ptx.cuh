@@ -87,6 +87,10 @@ T load_shared_if(bool condition, uint32_t address) {
   return condition ? load_shared<T>(address) : T{};
 }
 
+inline void store_shared_if(bool condition, uint32_t address, float x) {
+  if (condition) std::memcpy(dynamic_shared_memory + address, &x, sizeof x);
+}
+
 template <class T>
 T load_if(bool condition, const T* p) {
   if (!condition) return T{};
