@@ -260,6 +260,11 @@ __device__ __forceinline__ int32_t fresh(int32_t x) {
   return x;
 }
 
+__device__ __forceinline__ uint4 fresh(uint4 x) {
+  asm volatile("" : "+r"(x.x), "+r"(x.y), "+r"(x.z), "+r"(x.w));
+  return x;
+}
+
 /// All of them are computed before what follows, each in registers of its own.
 template <class Pointer>
 __device__ __forceinline__ void all_known(Pointer (&p)[8]) {

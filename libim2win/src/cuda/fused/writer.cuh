@@ -34,10 +34,13 @@ __device__ __forceinline__ bool is_doubtful(const Sums<T::kSums>& sums) {
   if constexpr (T::kOperands == Operands::kSplit) {
     return sums.doubt[0] != 0 || sums.doubt[1] != 0;
   } else {
-    bool doubtful = false;
+    // Zero, or NaN where any is NaN (or infinite, which is rare enough): several, as each waits for the last.
+    constexpr int kChains = 4;
+    float zero[kChains] = {};
 #pragma unroll
-    for (const float sum : sums.sum) doubtful |= sum != sum;
-    return doubtful;
+    for (int i = 0; i < T::kSums; ++i) zero[i % kChains] = fmaf(sums.sum[i], 0, zero[i % kChains]);
+    const float all = (zero[0] + zero[1]) + (zero[2] + zero[3]);
+    return all != all;
   }
 }
 
@@ -116,7 +119,7 @@ class Writer {
     return (T::kShape.filters == 128 ? thread_ / 32 : thread_ % 128 / 32) * kPatchFilters;
   }
   __device__ __forceinline__ int first_column() const {
-    return T::kShape.filters == 128 ? 0 : warpgroup() * a_.tile.warpgroup_columns;
+    return T::kShape.divides_columns() ? warpgroup() * a_.tile.warpgroup_columns : 0;
   }
 
   /// Of a tile, or of those where runs begin in its first row.
@@ -182,7 +185,7 @@ class Writer {
   __device__ __forceinline__ void write_boxes(const Sums<T::kSums>& sums, const float (&bias)[2],
                                               int64_t k, int filters, bool turn) {
     const OutputBoxes<T> boxes(a_.tile, block_, warpgroup(), first_filter());
-    const int set = first_filter() / kBoxedFilters;
+    const int set = T::kShape.takes_turns ? warpgroup() : first_filter() / kBoxedFilters;
     wait(&barriers().outputs_empty[set], turn ? 0 : 1);
     // Places are looked up some together: each would wait for the last one's columns to be put.
     constexpr int kTogether = 5;

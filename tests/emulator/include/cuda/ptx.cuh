@@ -131,7 +131,10 @@ inline void let_next_start() {}
 inline void wait_for_kernel_before() {}
 
 inline int thread_in_block() { return static_cast<int>(threadIdx.x); }
-inline int32_t fresh(int32_t x) { return x; }
+template <class T>
+T fresh(const T& x) {
+  return x;
+}
 template <class Pointer, int kCount>
 void all_known(Pointer (&)[kCount]) {}
 

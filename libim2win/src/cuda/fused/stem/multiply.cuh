@@ -75,12 +75,23 @@ class RowMultiplier {
     const auto [round, stage] = a_.band_stages.divide(bands_before_ + band);
     return {stage, static_cast<uint32_t>(round) & 1};
   }
-  __device__ __forceinline__ void advance(Cursor& band) const {
-    for (int i = 0; i < a_.bands.apart; ++i) band.advance(a_.bands.stages);
+  /// The stage of a row's i-th band: all of them are in the ring at the same time.
+  __device__ __forceinline__ int stage_of(const Cursor& first, int i) const {
+    const int stage = first.stage + i * a_.bands.apart;
+    return stage < a_.bands.stages ? stage : stage - a_.bands.stages;
   }
-  /// Each row hands back all bands that it has used.
+  __device__ __forceinline__ void advance(Cursor& band) const {
+    const int stage = stage_of(band, 1);
+    band.parity ^= stage < band.stage ? 1 : 0;
+    band.stage = stage;
+  }
   __device__ __forceinline__ void hand_back(const Cursor& band) const {
     if (is_teller_) barriers().bands.arrive_empty(band.stage);
+  }
+  /// All of a row's bands, each by a lane.
+  __device__ __forceinline__ void hand_back_all(const Cursor& first) const {
+    const int lane = ptx::thread_in_block() % 32;
+    if (lane < a_.bands.count) barriers().bands.arrive_empty(stage_of(first, lane));
   }
 
   __device__ __forceinline__ Place begin(int row) const {
@@ -121,6 +132,7 @@ class RowMultiplier {
   template <int kSteps>
   __device__ __forceinline__ void multiply_whole(int row, Sums<T::kSums>& sums) const {
     Place place = begin(row);
+    const Cursor first = place.band;
     for (int band = 0; band < a_.bands.count; ++band) {
       barriers().bands.wait_full(place.band);
       WgmmaOrder::begin();
@@ -132,8 +144,7 @@ class RowMultiplier {
       advance<kSteps>(place);
     }
     WgmmaOrder::end(sums.sum);
-    Cursor used = cursor(row);
-    for (int band = 0; band < a_.bands.count; ++band, advance(used)) hand_back(used);
+    hand_back_all(first);
     sums.doubt[0] = sums.doubt[1] = 0;
   }
 

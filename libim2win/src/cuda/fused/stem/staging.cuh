@@ -66,8 +66,8 @@ class BandStaging {
     }
   }
 
-  /// Code for the units that a thread has, and for pixels that are neighbours: without branches, loads need
-  /// not wait for one another.
+  /// Code for the units that a thread has, and for pixels of one channel or three: without branches, loads
+  /// need not wait for one another.
   __device__ __forceinline__ void run() {
     const int units = (a_.bands.units * a_.bands.positions + kThreads - 1) / kThreads;
     constexpr int kQuarter = kUnits / 4;
@@ -114,26 +114,20 @@ class BandStaging {
 
   template <int kCount>
   __device__ __forceinline__ void run_with() {
-    if (a_.column_stride == 1) {
-      stage_bands<kCount, true>();
-    } else {
-      stage_bands<kCount, false>();
+    switch (a_.column_stride) {
+      case 1: return stage_bands<kCount, 1>();
+      case 3: return stage_bands<kCount, 3>();
+      default: return stage_bands<kCount, 0>();
     }
   }
 
-  template <int kCount, bool kNeighbours>
+  /// Pixels are so many elements apart, 0: any number.
+  template <int kCount, int kApart>
   __device__ __forceinline__ void stage_bands() {
-    constexpr bool kAhead = kCount < kUnits;  // else there are no registers for it
-    Elements<kCount> even, odd;
-    bool more = load<kNeighbours>(even);
-    while (more) {
-      if constexpr (kAhead) more = load<kNeighbours>(odd);
-      stage(even);
-      if constexpr (!kAhead) more = load<kNeighbours>(odd);
-      if (!more) break;
-      if constexpr (kAhead) more = load<kNeighbours>(even);
-      stage(odd);
-      if constexpr (!kAhead) more = load<kNeighbours>(even);
+    if constexpr (kSplit) {
+      stage_split_bands<kCount, kApart>();
+    } else {
+      stage_whole_bands<kCount, kApart>();
     }
   }
 
@@ -144,7 +138,7 @@ class BandStaging {
   }
 
   /// The next band's; false if there is none.
-  template <bool kNeighbours, int kCount>
+  template <int kApart, int kCount>
   __device__ __forceinline__ bool load(Moved (&elements)[kCount][kElements]) {
     if (walk_.ended()) return false;
     ask_for_lines();
@@ -157,20 +151,72 @@ class BandStaging {
 #pragma unroll
       for (int row = 0; row < kUnitRows; ++row) {
         const uint32_t columns = is_below(y + units_[i].row + row, a_.h) ? units_[i].columns : 0;
-        ptx::load_four_if(columns, from + row * a_.row_stride, kNeighbours ? 1 : a_.column_stride,
-                          &elements[i][row * kUnitColumns]);
+        ptx::load_four_if(columns, from + row * a_.row_stride,
+                          kApart > 0 ? kApart : a_.column_stride, &elements[i][row * kUnitColumns]);
       }
     }
     walk_.advance();
     return true;
   }
 
-  /// Elements that have come.
+  // All elements of a band are looked at before others are loaded: who waits for some loads waits for all that
+  // have been issued.
+
+  /// Whether there are registers for a band beside the one that is staged.
   template <int kCount>
-  __device__ __forceinline__ void stage(const Moved (&elements)[kCount][kElements]) {
-    const Scale scale = find_scale(elements);
+  static constexpr bool kAhead = kCount < kUnits || sizeof(Moved) == 2;
+
+  /// Once elements are operands, those of the next band may come in their place.
+  template <int kCount, int kApart>
+  __device__ __forceinline__ void stage_whole_bands() {
+    Elements<kCount> elements;
+    bool more = load<kApart>(elements);
+    while (more) {
+      uint4 units[kCount];
+      pack(elements, units);
+      if constexpr (kAhead<kCount>) more = load<kApart>(elements);
+      barriers().bands.wait_empty(to_);
+      store(units);
+      hand_over();
+      if constexpr (!kAhead<kCount>) more = load<kApart>(elements);
+    }
+  }
+
+  template <int kCount>
+  __device__ __forceinline__ static void pack(const Moved (&elements)[kCount][kElements],
+                                              uint4 (&units)[kCount]) {
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) units[i] = ptx::fresh(pack_unit(elements[i]));
+  }
+
+  /// Elements are needed until they have been split.
+  template <int kCount, int kApart>
+  __device__ __forceinline__ void stage_split_bands() {
+    Elements<kCount> even, odd;
+    bool more = load<kApart>(even);
+    while (more) {
+      more = stage_split<kApart>(even, odd);
+      if (!more) break;
+      more = stage_split<kApart>(odd, even);
+    }
+  }
+
+  /// And loads the next; false if there is none.
+  template <int kApart, int kCount>
+  __device__ __forceinline__ bool stage_split(const float (&elements)[kCount][kElements],
+                                              float (&next)[kCount][kElements]) {
+    bool more = false;
+    const Magnitudes magnitudes = magnitudes_of(elements);
+    if constexpr (kAhead<kCount>) more = load<kApart>(next);
+    const Scale scale = Scale::of(merge(magnitudes));
     barriers().bands.wait_empty(to_);
     store(elements, scale);
+    hand_over();
+    if constexpr (!kAhead<kCount>) more = load<kApart>(next);
+    return more;
+  }
+
+  __device__ __forceinline__ void hand_over() {
     ::cuda::ptx::fence_proxy_async(::cuda::ptx::space_shared);
     __syncwarp();
     if (threadIdx.x % 32 == 0) barriers().bands.arrive_full(to_.stage);
@@ -193,42 +239,51 @@ class BandStaging {
     ptx::prefetch(line, (end - first) * int64_t{a_.lines.elements} * sizeof(Moved));
   }
 
-  /// Of all elements of the band, by all threads of the warpgroup.
+  /// Of a warp's.
   template <int kCount>
-  __device__ __forceinline__ Scale find_scale(const Moved (&elements)[kCount][kElements]) {
-    if constexpr (kSplit) {
-      Magnitudes magnitudes;
+  __device__ __forceinline__ static Magnitudes magnitudes_of(
+      const float (&elements)[kCount][kElements]) {
+    Magnitudes magnitudes;
 #pragma unroll
-      for (int i = 0; i < kCount; ++i)
+    for (int i = 0; i < kCount; ++i)
 #pragma unroll
-        for (int e = 0; e < kElements; e += 2) magnitudes.add(elements[i][e], elements[i][e + 1]);
-      magnitudes.merge_warp();
-      Magnitudes(&shared)[4] = barriers().magnitudes[turn_];
-      turn_ ^= 1;
-      if (threadIdx.x % 32 == 0) shared[thread() / 32] = magnitudes;
-      ptx::named_barrier(kStagingBarrier, kThreads);
-      for (const Magnitudes& of_warp : shared) magnitudes.merge(of_warp);
-      return Scale::of(magnitudes);
-    } else {
-      return {1, 1, Fit::kGood};
-    }
+      for (int e = 0; e < kElements; e += 2) magnitudes.add(elements[i][e], elements[i][e + 1]);
+    magnitudes.merge_warp();
+    return magnitudes;
+  }
+
+  /// Of all elements of the band, by all threads of the warpgroup.
+  __device__ __forceinline__ Magnitudes merge(Magnitudes magnitudes) {
+    Magnitudes(&shared)[4] = barriers().magnitudes[turn_];
+    turn_ ^= 1;
+    if (threadIdx.x % 32 == 0) shared[thread() / 32] = magnitudes;
+    ptx::named_barrier(kStagingBarrier, kThreads);
+    for (const Magnitudes& of_warp : shared) magnitudes.merge(of_warp);
+    return magnitudes;
+  }
+
+  /// Where the thread's first unit of the band goes.
+  __device__ __forceinline__ uint4* place() const {
+    return reinterpret_cast<uint4*>(block_.slab(to_.stage)) + thread();
   }
 
   template <int kCount>
-  __device__ __forceinline__ void store(const Moved (&elements)[kCount][kElements],
-                                        const Scale& scale) const {
-    uint4* band = reinterpret_cast<uint4*>(block_.slab(to_.stage)) + thread();
+  __device__ __forceinline__ void store(const uint4 (&units)[kCount]) const {
+    uint4* to = place();
 #pragma unroll
-    for (int i = 0; i < kCount; ++i) {
-      if (units_[i].row == kOutside) continue;
-      uint4* to = band + i * kThreads;
-      if constexpr (kSplit) {
-        split_unit(elements[i], scale.factor, to[0], to[a_.bands.part_bytes / kUnitBytes]);
-      } else {
-        *to = pack_unit(elements[i]);
-      }
-    }
-    if (kSplit && thread() == 0) barriers().scales[to_.stage] = {scale.inverse, scale.fit};
+    for (int i = 0; i < kCount; ++i)
+      if (units_[i].row != kOutside) to[i * kThreads] = units[i];
+  }
+
+  template <int kCount>
+  __device__ __forceinline__ void store(const float (&elements)[kCount][kElements],
+                                        const Scale& scale) const {
+    uint4* to = place();
+    const int part = a_.bands.part_bytes / kUnitBytes;
+#pragma unroll
+    for (int i = 0; i < kCount; ++i, to += kThreads)
+      if (units_[i].row != kOutside) split_unit(elements[i], scale.factor, to[0], to[part]);
+    if (thread() == 0) barriers().scales[to_.stage] = {scale.inverse, scale.fit};
   }
 
   const Arguments<Element>& a_;

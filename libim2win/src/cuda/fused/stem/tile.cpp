@@ -126,9 +126,11 @@ double cost(const Problem& problem, const Tile& tile, const KernelShape& shape) 
 
 bool is_faster(const Problem& problem) {
   constexpr int64_t kColumns = 56, kFewFilters = 16;
-  const bool has_planes = operands_of(problem) == Operands::kSplit && problem.output.stride[3] == 1;
-  return problem.stride_w >= (has_planes ? 4 : 2) && problem.r > problem.stride_h &&
-         problem.s > 1 && problem.k_per_group() >= kFewFilters &&
+  const bool has_planes = problem.output.stride[3] == 1;
+  const int64_t least_stride =
+      (has_planes ? 2 : 1) * (operands_of(problem) == Operands::kSplit ? 2 : 1);
+  return problem.stride_w >= least_stride && problem.r > problem.stride_h && problem.s > 1 &&
+         problem.k_per_group() >= kFewFilters &&
          (round_up(problem.q, kColumns) - problem.q) * 10 <= problem.q;
 }
 

@@ -71,7 +71,7 @@ bool choose_stem(const Problem& problem, Operands operands, const KernelShape* s
 
 /// Whether im2win_stem was measured to be faster than im2win_fused on such problems, of those that it takes:
 /// where its rows of 56 outputs are nearly full, and windows share rows but are not so near each other that
-/// writing is most of the work. Those are one pixel apart, and in planes of split float32 those two apart.
+/// writing is most of the work. Those are, in planes, one pixel apart; and twice as far of split float32.
 bool is_faster(const Problem& problem);
 
 /// Of a block: filters, bands, patches, the table of columns.

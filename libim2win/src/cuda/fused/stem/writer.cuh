@@ -24,9 +24,10 @@ class RowWriter {
                                        const TilePosition& tile, int row)
       : a_(a),
         tile_(tile),
-        patch_(block.patch(row * 4 + static_cast<int>(threadIdx.x) % 128 / 32).sums),
         row_(row),
-        lane_(static_cast<int>(threadIdx.x % 32)) {}
+        thread_(ptx::thread_in_block() % 128),
+        lane_(thread_ % 32),
+        patch_(block.patch(row * 4 + thread_ / 32).sums) {}
 
   /// Whether this takes the sums of the warp, all of whose lanes ask.
   __device__ __forceinline__ bool takes(const Sums<T::kSums>& sums) const {
@@ -59,7 +60,7 @@ class RowWriter {
 
   /// The warp's first, counted from the group's first.
   __device__ __forceinline__ int filter() const {
-    return tile_.filter_tile * T::kShape.filters + static_cast<int>(threadIdx.x) % 128 / 32 * 16;
+    return tile_.filter_tile * T::kShape.filters + thread_ / 32 * kPatchFilters;
   }
   __device__ __forceinline__ float finished(float sum, float bias) const {
     return ptx::max_or_nan(sum + bias, a_.outputs.low());
@@ -177,8 +178,10 @@ class RowWriter {
 
   const Arguments<Element>& a_;
   const TilePosition& tile_;
+  int row_;
+  int thread_;  // of the warpgroup
+  int lane_;
   float* patch_;
-  int row_, lane_;
 };
 
 }  // namespace im2win::cuda::fused::stem
