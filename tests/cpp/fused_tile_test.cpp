@@ -18,7 +18,8 @@ using namespace im2win;
 using namespace im2win::cuda::fused;
 
 constexpr Chip kChip = {132, 227 * 1024, true};
-constexpr KernelShape kShapes[] = {{128, 80}, {128, 160}, {64, 80}, {64, 160}, {64, 240, 1}};
+constexpr KernelShape kShapes[] = {{128, 80}, {128, 160},   {64, 80},
+                                   {64, 160}, {64, 240, 1}, {64, 240, 1, 2, true}};
 constexpr int kShapeCount = static_cast<int>(std::size(kShapes));
 
 /// Dense NHWC or NCHW tensors.
@@ -104,7 +105,7 @@ class TileRun {
           if (n_ + image >= problem_.n || p_ + row >= problem_.p || q_ + x >= problem_.q) continue;
           int64_t column = (row * tile_.images + image) * tile_.column_pitch + x - begin_;
           if (tile_.run > 0 && (column < 0 || column >= columns)) continue;  // another run's
-          if (shape().filters < 128)
+          if (shape().divides_columns())
             column = column / tile_.warpgroup_columns * shape().columns +
                      column % tile_.warpgroup_columns;
           if (column >= columns) {
@@ -221,7 +222,12 @@ int check(const Problem& problem, Operands operands) {
           : TileRun(problem, choice, 0, 0, 0).mismatches() +
                 TileRun(problem, choice, last[0], last[1], last[2]).mismatches();
   mismatches += misplaced_batches(choice, operands);
-  if (shared_layout(tile, kShapes[choice.kernel], operands).total > kChip.shared_bytes)
+  const KernelShape& shape = kShapes[choice.kernel];
+  if (shared_layout(tile, shape, operands).total > kChip.shared_bytes) ++mismatches;
+  if (shape.takes_turns && !tile.resident) ++mismatches;
+  // Blocks that keep their filters have the same in all their tiles.
+  if (tile.resident &&
+      kChip.multiprocessors % ((problem.k + shape.filters - 1) / shape.filters) != 0)
     ++mismatches;
   if (mismatches > 0)
     std::printf(

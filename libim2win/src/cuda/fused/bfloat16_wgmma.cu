@@ -7,7 +7,7 @@ const Kernels<__nv_bfloat16>& bfloat16_kernels<Instructions::kWgmma>() {
   return instantiate<__nv_bfloat16, Operands::kBFloat16, Instructions::kWgmma,
                      KernelShape{128, 120}, KernelShape{128, 160}, KernelShape{128, 200},
                      KernelShape{128, 240, 1}, KernelShape{64, 80}, KernelShape{64, 160},
-                     KernelShape{64, 240, 1}>();
+                     KernelShape{64, 240, 1}, KernelShape{64, 240, 1, 2, true}>();
 }
 
 }  // namespace im2win::cuda::fused

@@ -14,14 +14,28 @@ namespace im2win::cuda::fused {
 /// Named barriers; 0 is __syncthreads'.
 enum : int {
   kStagingBarrier = 1,
-  kStartBarrier = 2,    // the second multiplying warpgroup's start
-  kColumnsBarrier = 3,  // among those who multiply
+  kColumnsBarrier = 2,  // among those who multiply
+  kFirstStartBarrier = 3,
+  kSecondStartBarrier = 4,  // of the multiplying warpgroups
 };
 
-constexpr int kMultiplyingWarps = kMultiplyingThreads / 32;
+/// Of a multiplying warpgroup: until the other lets it start.
+__device__ __forceinline__ void wait_to_start(bool is_first, int threads) {
+  if (is_first) {
+    ptx::named_barrier(kFirstStartBarrier, threads);
+  } else {
+    ptx::named_barrier(kSecondStartBarrier, threads);
+  }
+}
+__device__ __forceinline__ void let_other_start(bool is_first, int threads) {
+  if (is_first) {
+    ptx::named_barrier_arrive(kSecondStartBarrier, threads);
+  } else {
+    ptx::named_barrier_arrive(kFirstStartBarrier, threads);
+  }
+}
 
-/// Of a tile: how many times 64 filters.
-constexpr int output_sets(const KernelShape& shape) { return shape.filters / kBoxedFilters; }
+constexpr int kMultiplyingWarps = kMultiplyingThreads / 32;
 
 template <class Element_, Operands kOperands_, Instructions kInstructions_, KernelShape kShape_>
 struct Kernel {

@@ -68,19 +68,24 @@ class BoxStaging {
 template <class Element>
 constexpr int kBoxFilters = kBoxRowBytes / static_cast<int>(sizeof(Element));
 
-/// By a thread: takes the outputs of a set of filters away, tile after tile, when all their warps have
-/// put them.
+/// By a thread: takes the outputs of a set of filters away, or of a warpgroup that takes turns, tile after
+/// tile, when all their warps have put them.
 template <class T>
 __device__ __forceinline__ void store_boxes(const Arguments<typename T::Element>& a, Block<T> block,
                                             int set) {
   namespace ptx = ::cuda::ptx;
   constexpr int kFilters = kBoxFilters<typename T::Element>, kBoxes = kBoxedFilters / kFilters;
+  constexpr bool kTurns = T::kShape.takes_turns;
+  const auto blocks = static_cast<int32_t>(gridDim.x);
   uint32_t parity = 0;
-  for (int32_t number = blockIdx.x; number < a.tiles; number += gridDim.x, parity ^= 1) {
+  for (int32_t number = static_cast<int32_t>(blockIdx.x) + (kTurns ? set * blocks : 0);
+       number < a.tiles;
+       number += kTurns ? T::kShape.multiplying_warpgroups * blocks : blocks, parity ^= 1) {
     const TilePosition tile = locate(a, number);
     wait(&barriers().outputs_full[set], parity);
     for (int box = set * kBoxes; box < (set + 1) * kBoxes; ++box) {
-      const int filter = tile.filter_tile * T::kShape.filters + box * kFilters;
+      const int filter =
+          tile.filter_tile * T::kShape.filters + (kTurns ? box - set * kBoxes : box) * kFilters;
       if (filter >= a.filters_per_group) break;
       const int32_t at[] = {tile.group * static_cast<int>(a.filters_per_group) + filter, tile.q,
                             static_cast<int32_t>(tile.n), tile.p};
@@ -102,14 +107,15 @@ class OutputBoxes {
   __device__ __forceinline__ OutputBoxes(const Tile& tile, Block<T> block, int warpgroup,
                                          int filter)
       : rows_(block.box_rows(warpgroup)),
-        box_(block.box(filter / kBoxFilters<Element>)),
+        box_(block.box((T::kShape.takes_turns ? warpgroup * kBoxedFilters + filter : filter) /
+                       kBoxFilters<Element>)),
         filter_(filter % kBoxFilters<Element>),
         outputs_(tile.output_rows()) {}
 
   /// The rows of a warpgroup's columns, which are the same for all tiles.
   __device__ __forceinline__ static void place_columns(const Arguments<Element>& a, Block<T> block,
                                                        int warpgroup, int thread) {
-    const int first = T::kShape.filters == 128 ? 0 : warpgroup * a.tile.warpgroup_columns;
+    const int first = T::kShape.divides_columns() ? warpgroup * a.tile.warpgroup_columns : 0;
     for (int column = thread; column < T::kShape.columns; column += 128) {
       const auto [line, in_line] = a.column_pitch.divide(first + column);
       const bool inside = column < a.tile.warpgroup_columns && line < a.tile.rows * a.tile.images &&

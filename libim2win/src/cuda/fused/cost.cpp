@@ -66,10 +66,13 @@ const CostModel::Rates& CostModel::rates(bool copied) const {
 double CostModel::cycles(const Tile& tile, const KernelShape& shape) const {
   const Rates& rates = this->rates(has_units_);
   const double steps = static_cast<double>(tile.total_steps());
-  const double products = steps * shape.columns * (split_ ? 3 : 1);  // of both warpgroups
+  const double warpgroups = shape.multiplying_warpgroups;
+  const double own_products = steps * shape.columns / 2 * (split_ ? 3 : 1);
+  const double products = own_products * (shape.takes_turns ? 1 : warpgroups);
   const double slab_end = tile.boxed() ? 250 : rates.slab_end;
-  const double warpgroup = products / 2 + rates.batch * double(batch_count(tile, traits_)) +
-                           slab_end * tile.slabs() + write_cycles(tile, shape);
+  const double own = own_products + rates.batch * double(batch_count(tile, traits_)) +
+                     slab_end * tile.slabs() + write_cycles(tile, shape);
+  const double warpgroup = shape.takes_turns ? own / warpgroups : own;
   const double filter_bytes = steps * 2 * shape.filters * kUnitBytes;
   const double filters = tile.resident ? 0 : filter_bytes * rates.filters;
   const double slab = slab_cycles(tile, shape);

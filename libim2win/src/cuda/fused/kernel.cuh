@@ -14,11 +14,12 @@
 
 namespace im2win::cuda::fused {
 
-/// How many of its block's tiles a multiplying warp has done. In shared memory: registers are few while it
-/// multiplies, and what the compiler would keep in local memory comes after all outputs on their way.
+/// How many of its block's tiles a multiplying warp has done, or passed by. In shared memory: registers are
+/// few while it multiplies, and what the compiler would keep in local memory comes after all outputs on
+/// their way.
 class TilesDone {
  public:
-  __device__ __forceinline__ TilesDone() { set(0); }
+  __device__ __forceinline__ explicit TilesDone(int32_t first) { set(first); }
 
   __device__ __forceinline__ int32_t count() const {
     return *static_cast<volatile const int32_t*>(&of_warp());
@@ -27,8 +28,8 @@ class TilesDone {
   __device__ __forceinline__ int32_t next() const {
     return static_cast<int32_t>(blockIdx.x + static_cast<uint32_t>(count()) * gridDim.x);
   }
-  __device__ __forceinline__ void advance() {
-    const int32_t more = count() + 1;
+  __device__ __forceinline__ void advance(int32_t tiles) {
+    const int32_t more = count() + tiles;
     __syncwarp();
     set(more);
   }
@@ -46,6 +47,8 @@ class TilesDone {
 template <class T>
 __device__ __forceinline__ void multiply_and_write(const Arguments<typename T::Element>& a,
                                                    Block<T> block, int warpgroup) {
+  constexpr bool kTurns = T::kShape.takes_turns;
+  constexpr int kEvery = kTurns ? T::kShape.multiplying_warpgroups : 1;  // of the block's tiles
   if (kHasBoxes<T> && a.stored) {
     OutputBoxes<T>::place_columns(a, block, warpgroup, static_cast<int>(threadIdx.x % 128));
   } else {
@@ -53,14 +56,16 @@ __device__ __forceinline__ void multiply_and_write(const Arguments<typename T::E
   }
   ptx::named_barrier(kColumnsBarrier, kMultiplyingThreads);
   // Apart by about half a tile, one warpgroup multiplies while the other writes.
-  if (warpgroup == 1) ptx::named_barrier(kStartBarrier, kMultiplyingThreads);
+  if (!kTurns && warpgroup == 1) wait_to_start(false, kMultiplyingThreads);
   ptx::wait_for_kernel_before();  // which packs the filter
   Multiplier<T> multiplier(a, block, warpgroup);
-  TilesDone done;
-  for (; done.next() < a.tiles; done.advance()) {
+  TilesDone done(kTurns ? warpgroup : 0);
+  for (; done.next() < a.tiles; done.advance(kEvery)) {
     Sums<T::kSums> sums;
-    multiplier.multiply(locate(a, done.next()), sums);
-    Writer<T>(a, block, locate(a, done.next())).write(sums, done.count() % 2 != 0);
+    if (kTurns && done.count() > 0) wait_to_start(warpgroup == 0, kMultiplyingThreads);
+    const bool more = done.next() < a.tiles - static_cast<int32_t>(gridDim.x);
+    multiplier.multiply(locate(a, done.next()), more, sums);
+    Writer<T>(a, block, locate(a, done.next())).write(sums, done.count() / kEvery % 2 != 0);
   }
 }
 
@@ -115,7 +120,7 @@ __global__ void __launch_bounds__(T::kShape.threads(), 1)
   constexpr bool kWgmma = T::kInstructions == Instructions::kWgmma;
   const Block<T> block = {a.shared};
   if (threadIdx.x == 0) {
-    constexpr int kUsers = arrivals<T>(kMultiplyingThreads);
+    constexpr int kUsers = arrivals<T>(T::kShape.takes_turns ? 128 : kMultiplyingThreads);
     barriers().slabs.initialize(a.boxed    ? 1
                                 : a.copies ? T::kStagingThreads
                                            : arrivals<T>(T::kStagingThreads),

@@ -37,21 +37,28 @@ class Multiplier {
                  warpgroup * a.tile.warpgroup_step * a.tile.row_units),
         own_filter_(first_filter(warpgroup) + threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4),
         low_(units_of(block.layout.part)),
-        until_start_(warpgroup == 0 ? a.tile.lead + 1 : 0) {}
+        until_start_(warpgroup == 0 ? a.tile.lead + 1 : 0) {
+    if (kTurns && warpgroup > 0) pass_tile();
+  }
 
-  __device__ __forceinline__ void multiply(const TilePosition& tile, Sums<T::kSums>& sums) {
+  /// `more`: whether the block has another tile after this one.
+  __device__ __forceinline__ void multiply(const TilePosition& tile, bool more,
+                                           Sums<T::kSums>& sums) {
+    if constexpr (kTurns) until_start_ = more ? a_.tile.filter_stages : 0;
     if constexpr (T::kOperands == Operands::kSplit) {
       multiply_split(tile, sums);
     } else {
       multiply_whole(sums);
     }
     filters_come_ = !a_.tile.resident;
+    if constexpr (kTurns) pass_tile();
   }
 
  private:
   static constexpr OperandTraits kTraits = traits(T::kOperands);
   static constexpr int kPart = 2 * T::kShape.filters;  // units from high to low filters
   static constexpr int kStep = kTraits.parts * kPart;  // and from a step to the next
+  static constexpr bool kTurns = T::kShape.takes_turns;
 
   static constexpr bool kWgmma = T::kInstructions == Instructions::kWgmma;
   using Product = std::conditional_t<kWgmma, Wgmma<T::kOperands, T::kShape.columns>,
@@ -88,19 +95,30 @@ class Multiplier {
 
   /// Called before each batch.
   __device__ __forceinline__ void wait_filters() {
-    if (--until_start_ == 0) ptx::named_barrier_arrive(kStartBarrier, kMultiplyingThreads);
+    if (--until_start_ == 0)
+      let_other_start(!kTurns || ptx::thread_in_block() < T::kFirstMultiplier + 128,
+                      kMultiplyingThreads);
     if (filters_come_) barriers().filters.wait_full(filter_);
   }
   __device__ __forceinline__ void release_filters(int stage) {
     if (a_.tile.resident) return;
     if (is_teller()) barriers().filters.arrive_empty(stage);
   }
+  /// The other warpgroup's.
+  __device__ __forceinline__ void pass_tile() {
+    for (int i = 0; i < a_.tile.slabs(); ++i) slab_.advance(a_.tile.slab_stages);
+  }
   __device__ __forceinline__ void release_slab(int stage) {
     if (is_teller()) barriers().slabs.arrive_empty(stage);
   }
+  __device__ __forceinline__ int offset_in_tile(const Step* step) const {
+    return static_cast<int>(reinterpret_cast<const char*>(step) -
+                            reinterpret_cast<const char*>(&a_.tile));
+  }
   /// The steps of a batch, read here and not where they are used, which would have to wait for them.
-  __device__ __forceinline__ static void read_steps(const Step* steps,
-                                                    uint32_t (&step)[kTraits.batch]) {
+  __device__ __forceinline__ void read_steps(int offset, uint32_t (&step)[kTraits.batch]) const {
+    const auto* steps =
+        reinterpret_cast<const Step*>(reinterpret_cast<const char*>(&a_.tile) + offset);
 #pragma unroll
     for (int i = 0; i < kTraits.batch; ++i)
       step[i] = static_cast<uint32_t>(
@@ -117,12 +135,7 @@ class Multiplier {
         barriers().slabs.wait_full(slab_);
         // Copies are no writes of the async proxy, by which wgmma reads.
         if (kWgmma && a_.copies) ::cuda::ptx::fence_proxy_async(::cuda::ptx::space_shared);
-        read_steps(steps.step, pending.step);
-        for (int step = 0; step < steps.count;) {
-          const int count = batch_of(kTraits, steps.count - step);
-          step += count;
-          issue_batch<kTraits.batch>(count, steps, step, sums.sum, pending);
-        }
+        multiply_slab(steps, sums.sum, pending);
         pending.slab = slab_.stage;
         slab_.advance(a_.tile.slab_stages);
       }
@@ -133,9 +146,8 @@ class Multiplier {
   }
 
   struct Pending {
-    int filters = -1, slab = -1;   // what the products under way read; -1: nothing
-    bool accumulate = false;       // whether the sums hold anything
-    uint32_t step[kTraits.batch];  // of the next batch
+    int filters = -1, slab = -1;  // what the products under way read; -1: nothing
+    bool accumulate = false;      // whether the sums hold anything
   };
 
   __device__ __forceinline__ void hand_back(Pending& pending) {
@@ -144,34 +156,60 @@ class Multiplier {
     pending.filters = pending.slab = -1;
   }
 
-  /// The batch after it begins at step `next`.
+  /// The next steps of a slab.
+  struct SlabSteps {
+    Descriptor windows;
+    int at;  // of the steps after `step`, in bytes from the tile's beginning: half of a pointer
+    uint32_t step[kTraits.batch];
+  };
+
+  /// Whole batches in a loop of their own, which is short: while the other warpgroup writes, this one alone
+  /// has to keep the tensor cores busy, and to go through the loop faster than they through a batch.
+  __device__ __forceinline__ void multiply_slab(const Steps& steps, float (&sums)[T::kSums],
+                                                Pending& pending) {
+    SlabSteps slab = {slab_stage(), offset_in_tile(steps.step), {}};
+    read_steps(slab.at, slab.step);
+    int left = steps.count;
+    for (int whole = whole_batches(kTraits, left); whole > 0; --whole) {
+      issue<kTraits.batch>(slab, sums, pending);
+      left -= kTraits.batch;
+    }
+    while (left > 0) {
+      const int count = batch_of(kTraits, left);
+      issue_fewer<kTraits.batch - 1>(count, slab, sums, pending);
+      left -= count;
+    }
+  }
+
   template <int kCount>
-  __device__ __forceinline__ void issue(const Steps& steps, int next, float (&sums)[T::kSums],
+  __device__ __forceinline__ void issue(SlabSteps& slab, float (&sums)[T::kSums],
                                         Pending& pending) {
     wait_filters();
-    const Descriptor filters = filter_stage(), windows = slab_stage();
+    const Descriptor filters = filter_stage();
     Order::begin();
 #pragma unroll
     for (int i = 0; i < kCount; ++i)
-      Product::multiply(sums, filters + i * step_, windows + pending.step[i],
+      Product::multiply(sums, filters + i * step_, slab.windows + slab.step[i],
                         i > 0 || pending.accumulate);
     Order::commit();
-    read_steps(steps.step + next, pending.step);
+    slab.at += kCount * static_cast<int>(sizeof(Step));
+    read_steps(slab.at, slab.step);
+    const int used = filter_.stage;
+    filter_.advance(a_.tile.filter_stages);
     Order::template wait<1>();
     hand_back(pending);
-    pending.filters = filter_.stage;
+    pending.filters = used;
     pending.accumulate = true;
-    filter_.advance(a_.tile.filter_stages);
   }
 
   /// A batch of kMost steps or fewer.
   template <int kMost>
-  __device__ __forceinline__ void issue_batch(int count, const Steps& steps, int next,
-                                              float (&sums)[T::kSums], Pending& pending) {
+  __device__ __forceinline__ void issue_fewer(int count, SlabSteps& slab, float (&sums)[T::kSums],
+                                              Pending& pending) {
     if constexpr (kMost > 1) {
-      if (count < kMost) return issue_batch<kMost - 1>(count, steps, next, sums, pending);
+      if (count < kMost) return issue_fewer<kMost - 1>(count, slab, sums, pending);
     }
-    issue<kMost>(steps, next, sums, pending);
+    issue<kMost>(slab, sums, pending);
   }
 
   /// A batch of steps whose operands are there; of no steps after a tile's last.
@@ -222,8 +260,7 @@ class Multiplier {
   __device__ __forceinline__ void enter_slab(Walk& walk) {
     const float filter_scale[2] = {__ldg(walk.scale), __ldg(walk.scale + 8)};
     const Steps& steps = a_.tile.steps[kind_of(a_.tile, walk.tap_group)];
-    walk.step = static_cast<int>(reinterpret_cast<const char*>(steps.step) -
-                                 reinterpret_cast<const char*>(&a_.tile));
+    walk.step = offset_in_tile(steps.step);
     walk.steps = steps.count;
     barriers().slabs.wait_full(slab_);
     const SlabScale slab_scale = scale_of_slab();
@@ -265,8 +302,7 @@ class Multiplier {
   }
 
   __device__ __forceinline__ void next_batch(Walk& walk, Batch& batch) {
-    read_steps(reinterpret_cast<const Step*>(reinterpret_cast<const char*>(&a_.tile) + walk.step),
-               batch.step);
+    read_steps(walk.step, batch.step);
     batch.count = batch_of(kTraits, walk.steps);
     walk.step += batch.count * static_cast<int>(sizeof(Step));
     walk.steps -= batch.count;
@@ -335,7 +371,8 @@ class Multiplier {
   uint32_t low_;                  // units from high to low windows
   Cursor slab_, filter_;
   bool filters_come_ = true;  // or are there since the first tile
-  int until_start_;           // batches until the second warpgroup starts, once
+  // Batches until the other warpgroup starts: the second, once; or in turns, with the last batch of a tile.
+  int until_start_;
 };
 
 }  // namespace im2win::cuda::fused

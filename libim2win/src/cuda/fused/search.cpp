@@ -116,7 +116,7 @@ class Search {
     tile_.rows = count_of(tile_.pitch - 1 + tile_.run, tile_.pitch);
     tile_.group_stride = 8;
     tile_.column_pitch = tile_.pitch;
-    tile_.warpgroup_step = shape_.filters == 128 ? 0 : shape_.columns;
+    tile_.warpgroup_step = shape_.divides_columns() ? shape_.columns : 0;
     tile_.warpgroup_columns = shape_.columns;
     if (problem_.p * tile_.pitch >= kMaxTiles) return;
     try_planes(tile_.run + int64_t{rows.extra()} * tile_.pitch + columns.extra, rows, columns);
@@ -126,7 +126,7 @@ class Search {
                    const TapColumns& columns) {
     tile_.run = 0;
     // What leaves as a box is whole rows of each warpgroup.
-    const int halves = tile_.boxed() && shape_.filters < 128 ? 2 : 1;
+    const int halves = tile_.boxed() && shape_.divides_columns() ? 2 : 1;
     const int capacity = shape_.block_columns() / halves;
     const int lines = strip ? capacity / 8 : (capacity + pitch - width) / pitch;
     const int p = static_cast<int>(problem_.p);
@@ -149,10 +149,10 @@ class Search {
   void divide_columns(bool strip, int halves) {
     const int lines = tile_.rows / halves * tile_.images;
     tile_.warpgroup_columns = halves == 2 ? lines * tile_.column_pitch : shape_.columns;
-    tile_.warpgroup_step = shape_.filters == 128 ? 0
-                           : halves == 2         ? lines * tile_.pitch
-                           : strip               ? shape_.columns / 8 * tile_.pitch
-                                                 : shape_.columns;
+    tile_.warpgroup_step = !shape_.divides_columns() ? 0
+                           : halves == 2             ? lines * tile_.pitch
+                           : strip                   ? shape_.columns / 8 * tile_.pitch
+                                                     : shape_.columns;
   }
 
   void try_planes(int64_t plane_positions, const TapRows& rows, const TapColumns& columns) {

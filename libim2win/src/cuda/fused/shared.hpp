@@ -71,7 +71,7 @@ constexpr int patch_columns(int columns) {
   return (columns + kPatchColumns - 1) / kPatchColumns * kPatchColumns;
 }
 constexpr int32_t table_columns(const Tile& tile, KernelShape shape) {
-  const int others = shape.filters == 128 ? 0 : shape.multiplying_warpgroups - 1;
+  const int others = shape.divides_columns() ? shape.multiplying_warpgroups - 1 : 0;
   return table_begins(tile) + others * tile.warpgroup_columns + patch_columns(shape.columns);
 }
 
@@ -80,6 +80,11 @@ constexpr int32_t table_columns(const Tile& tile, KernelShape shape) {
 /// filters leave together: a warpgroup's, or two's that have different pixels.
 constexpr int kBoxRowBytes = 128;
 constexpr int kBoxedFilters = 64;
+
+/// How many times a block has boxes of 64 filters.
+constexpr int output_sets(const KernelShape& shape) {
+  return shape.takes_turns ? shape.multiplying_warpgroups : shape.filters / kBoxedFilters;
+}
 
 /// What boxes' rows without a swizzle begin at multiples of.
 constexpr int kRawAlignment = 128;
@@ -122,7 +127,8 @@ inline SharedLayout shared_layout(const Tile& tile, const KernelShape& shape, Op
   layout.patches = layout.slabs + tile.slab_stages * layout.slab;
   layout.boxes = aligned(layout.patches);
   layout.box = aligned((tile.output_rows() + 1) * kBoxRowBytes);
-  const int32_t boxes = tile.stored ? shape.filters * moved_bytes(operands) / kBoxRowBytes : 0;
+  const int32_t boxes =
+      tile.stored ? output_sets(shape) * kBoxedFilters * moved_bytes(operands) / kBoxRowBytes : 0;
   layout.columns = std::max(layout.patches + patch_bytes(shape), layout.boxes + boxes * layout.box);
   layout.places =
       layout.columns + table_columns(tile, shape) * static_cast<int32_t>(sizeof(ColumnPlace));

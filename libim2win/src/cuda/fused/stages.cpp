@@ -2,9 +2,20 @@
 
 #include <algorithm>
 
+#include "checked.hpp"
 #include "cuda/fused/shared.hpp"
 
 namespace im2win::cuda::fused {
+namespace {
+
+/// Whether all tiles of a block have the same filters: these are the fastest of tiles, and a block has every
+/// so manyth.
+bool keeps_filters(const Problem& problem, const KernelShape& shape, const Chip& chip) {
+  return problem.groups == 1 &&
+         chip.multiprocessors % ceil_div(problem.k, int64_t{shape.filters}) == 0;
+}
+
+}  // namespace
 
 bool fit_stages(const Problem& problem, const KernelShape& shape, Operands operands,
                 const Chip& chip, Tile& tile) {
@@ -13,12 +24,13 @@ bool fit_stages(const Problem& problem, const KernelShape& shape, Operands opera
            shared_layout(tile, shape, operands).total <= chip.shared_bytes;
   };
   const int64_t batches = batch_count(tile, traits(operands));
-  const bool one_filter_tile = problem.groups == 1 && problem.k <= shape.filters;
+  const bool keeps = keeps_filters(problem, shape, chip) && batches <= kMaxFilterStages;
   for (tile.slab_stages = kMaxSlabStages; tile.slab_stages >= 2; --tile.slab_stages) {
-    tile.resident = one_filter_tile && batches <= kMaxFilterStages;
-    tile.filter_stages = tile.resident ? static_cast<int>(batches) : kMaxFilterStages;
-    if (fits()) return true;
+    tile.resident = keeps;
+    tile.filter_stages = static_cast<int>(batches);
+    if (keeps && fits()) return true;
     tile.resident = 0;
+    if (shape.takes_turns) continue;
     for (tile.filter_stages = 8; tile.filter_stages > tile.slab_stages; --tile.filter_stages)
       if (fits()) return true;
   }

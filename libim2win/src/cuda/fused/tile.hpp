@@ -85,6 +85,12 @@ constexpr int batch_of(OperandTraits traits, int steps) {
   return steps <= traits.batch ? steps : half < traits.batch ? half : traits.batch;
 }
 
+/// How many of them, from the first on, are of as many steps as there are at most.
+constexpr int whole_batches(OperandTraits traits, int steps) {
+  return steps % traits.batch == 0 ? steps / traits.batch
+                                   : (steps - traits.batch + 1) / traits.batch;
+}
+
 constexpr int kMaxSteps = 128;
 constexpr int kMaxBatch = 4;
 constexpr int kMaxPlanes = 16;
@@ -107,12 +113,17 @@ constexpr int kMaxStagingThreads = 224;
 
 /// What a compiled kernel computes at a time, and with how many threads.
 struct KernelShape {
-  int filters;  // of a block: 128, 64 a multiplying warpgroup; or 64, the columns halved instead
-  int columns;  // output positions of a warpgroup
+  int filters;  // of a tile: 128, 64 a multiplying warpgroup; or 64, the columns halved instead, or the tiles
+  int columns;                 // output positions of a warpgroup
   int staging_warpgroups = 2;  // or 1, which leaves more registers to those that multiply
   int multiplying_warpgroups = 2;
+  // Whether each multiplying warpgroup has tiles of its own, in turns: while one multiplies, the other writes.
+  // All filters must be in shared memory, or they would come once for each.
+  bool takes_turns = false;
 
-  constexpr int block_columns() const { return filters == 128 ? columns : 2 * columns; }
+  /// Whether warpgroups share a tile's columns out, or all have all.
+  constexpr bool divides_columns() const { return filters < 128 && !takes_turns; }
+  constexpr int block_columns() const { return divides_columns() ? 2 * columns : columns; }
 
   /// Those that bring windows.
   constexpr int staging_threads() const { return 128 * staging_warpgroups - kFilterThreads; }
