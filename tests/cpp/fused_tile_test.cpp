@@ -240,6 +240,21 @@ int check(const Problem& problem, Operands operands) {
   return mismatches;
 }
 
+/// The batches of so many steps that are whole come first.
+int check_batches() {
+  constexpr OperandTraits kTraits = traits(Operands::kHalf);
+  int wrong = 0;
+  for (int steps = 1; steps <= kMaxSteps; ++steps) {
+    int whole = 0, left = steps;
+    for (; left > 0 && batch_of(kTraits, left) == kTraits.batch; left -= kTraits.batch) ++whole;
+    wrong += whole_batches(kTraits, steps) != whole;
+    for (; left > 0; left -= batch_of(kTraits, left))
+      wrong += batch_of(kTraits, left) >= kTraits.batch;
+  }
+  if (wrong > 0) std::printf("%d numbers of steps have wrong batches\n", wrong);
+  return wrong;
+}
+
 int check_random_problems() {
   std::mt19937 random(2023);
   const auto between = [&](int low, int high) {
@@ -287,5 +302,5 @@ int main() {
   print_layer("conv5", 96, 24, 256, 5, 1);
   print_layer("conv8", 64, 112, 128, 3, 1);
   print_layer("conv12", 512, 7, 512, 3, 1);
-  return check_random_problems() == 0 ? 0 : 1;
+  return check_random_problems() + check_batches() == 0 ? 0 : 1;
 }

@@ -4,10 +4,11 @@ namespace im2win::cuda::fused {
 
 template <>
 const Kernels<__half>& half_kernels<Instructions::kWgmma>() {
-  return instantiate<__half, Operands::kHalf, Instructions::kWgmma, KernelShape{128, 120},
-                     KernelShape{128, 160}, KernelShape{128, 200}, KernelShape{128, 240, 1},
-                     KernelShape{64, 80}, KernelShape{64, 160}, KernelShape{64, 240, 1},
-                     KernelShape{64, 240, 1, 2, true}>();
+  return instantiate<
+      __half, Operands::kHalf, Instructions::kWgmma, KernelShape{128, 120}, KernelShape{128, 160},
+      KernelShape{128, 200}, KernelShape{128, 240, 1}, KernelShape{64, 80}, KernelShape{64, 160},
+      KernelShape{64, 240, 1},
+      KernelShape{.filters = 64, .columns = 240, .staging_warpgroups = 1, .takes_turns = true}>();
 }
 
 }  // namespace im2win::cuda::fused

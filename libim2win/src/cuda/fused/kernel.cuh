@@ -55,7 +55,8 @@ __device__ __forceinline__ void multiply_and_write(const Arguments<typename T::E
     Writer<T>::place_columns(a, block);
   }
   ptx::named_barrier(kColumnsBarrier, kMultiplyingThreads);
-  // Apart by about half a tile, one warpgroup multiplies while the other writes.
+  // Half a tile apart at first, one warpgroup multiplies while the other writes; where both wait for the same
+  // stages of filters, they meet again.
   if (!kTurns && warpgroup == 1) wait_to_start(false, kMultiplyingThreads);
   ptx::wait_for_kernel_before();  // which packs the filter
   Multiplier<T> multiplier(a, block, warpgroup);

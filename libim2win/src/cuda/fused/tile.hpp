@@ -113,12 +113,12 @@ constexpr int kMaxStagingThreads = 224;
 
 /// What a compiled kernel computes at a time, and with how many threads.
 struct KernelShape {
-  int filters;  // of a tile: 128, 64 a multiplying warpgroup; or 64, the columns halved instead, or the tiles
+  int filters;  // of a tile: 128, 64 a multiplying warpgroup; or 64, whose columns or tiles these share out
   int columns;                 // output positions of a warpgroup
   int staging_warpgroups = 2;  // or 1, which leaves more registers to those that multiply
   int multiplying_warpgroups = 2;
   // Whether each multiplying warpgroup has tiles of its own, in turns: while one multiplies, the other writes.
-  // All filters must be in shared memory, or they would come once for each.
+  // All filters must be in shared memory, or they would come for each tile of half the size.
   bool takes_turns = false;
 
   /// Whether warpgroups share a tile's columns out, or all have all.
