@@ -63,28 +63,38 @@ void FilterTiles<Element>::pack(const Element* filter, Compute* packed, int32_t 
     const int64_t group = task / tiles_;
     const FilterTile tile = this->tile(group, task % tiles_);
     const int64_t first = group * problem_.k_per_group() + tile.begin;
-    Compute* target = packed + tile.offset;
-    pack_tile(filter + first * problem_.filter.stride[0], tile, target);
-    if (problem_.is_padded() &&
-        !kernels_.are_finite(target, tile.width * problem_.window_elements()))
+    if (!pack_tile(filter + first * problem_.filter.stride[0], tile, packed + tile.offset))
       is_finite = false;
   });
   packed[elements_] = is_finite ? 1 : 0;
 }
 
 template <class Element>
-void FilterTiles<Element>::pack_tile(const Element* filter, const FilterTile& tile,
+bool FilterTiles<Element>::pack_tile(const Element* filter, const FilterTile& tile,
                                      Compute* packed) const {
+  constexpr int64_t kBlock = 64;  // taps, which are looked at while they are in the first cache
   if (tile.count < tile.width)
     std::fill_n(packed, tile.width * problem_.window_elements(), Compute(0));
   const auto& [outer, middle, inner] = axes_;
+  const bool are_neighbours = inner.target == 1;
+  bool is_finite = true;
   for (int64_t i = 0; i < outer.taps; ++i) {
-    for (int64_t j = 0; j < middle.taps; ++j)
-      kernels_.load({filter + i * outer.source + j * middle.source, inner.source,
-                     problem_.filter.stride[0],
-                     packed + (i * outer.target + j * middle.target) * tile.width,
-                     inner.target * tile.width, inner.taps, tile.count});
+    for (int64_t j = 0; j < middle.taps; ++j) {
+      const Element* source = filter + i * outer.source + j * middle.source;
+      Compute* target = packed + (i * outer.target + j * middle.target) * tile.width;
+      const int64_t step = inner.target * tile.width;
+      for (int64_t tap = 0; tap < inner.taps; tap += kBlock) {
+        const int64_t taps = std::min(kBlock, inner.taps - tap);
+        kernels_.load({source + tap * inner.source, inner.source, problem_.filter.stride[0],
+                       target + tap * step, step, taps, tile.count});
+        if (problem_.is_padded() && are_neighbours)
+          is_finite &= kernels_.are_finite(target + tap * step, taps * tile.width);
+      }
+    }
   }
+  if (problem_.is_padded() && !are_neighbours)
+    is_finite = kernels_.are_finite(packed, tile.width * problem_.window_elements());
+  return is_finite;
 }
 
 template class FilterTiles<double>;

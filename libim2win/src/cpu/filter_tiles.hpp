@@ -41,7 +41,8 @@ class FilterTiles {
   bool are_finite(const Compute* packed) const { return packed[elements_] != 0; }
 
  private:
-  void pack_tile(const Element* filter, const FilterTile& tile, Compute* packed) const;
+  /// Whether all of it is finite; true where that does not matter, as nothing is padded.
+  bool pack_tile(const Element* filter, const FilterTile& tile, Compute* packed) const;
 
   Problem problem_;
   const Kernels<Element>& kernels_;
