@@ -31,6 +31,8 @@ bool fit_stages(const Problem& problem, const KernelShape& shape, Operands opera
     if (keeps && fits()) return true;
     tile.resident = 0;
     if (shape.takes_turns) continue;
+    tile.filter_stages = kMaxFilterStages;
+    if (fits()) return true;
     for (tile.filter_stages = 8; tile.filter_stages > tile.slab_stages; --tile.filter_stages)
       if (fits()) return true;
   }
