@@ -97,7 +97,8 @@ Call::Call(Bytes& bytes) {
 }
 
 void Call::read_sizes(Bytes& bytes) {
-  desc.dtype = 1 + bytes.choice(4);
+  // A choice may be any number, the largest, too.
+  desc.dtype = static_cast<int32_t>(1U + static_cast<uint32_t>(bytes.choice(4)));
   desc.n = bytes.size(0);
   for (int64_t* size : {&desc.c, &desc.h, &desc.w, &desc.k, &desc.r, &desc.s})
     *size = bytes.size(1);
