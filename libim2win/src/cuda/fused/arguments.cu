@@ -124,14 +124,18 @@ Arguments<Element>::Arguments(const Problem& problem, const TileChoice& choice,
       raw_rows(std::max(tile.raw.rows, 1)),
       raw_lines(static_cast<int32_t>(tile.raw_lines())),
       raw_column(tile.raw.boxed ? 1 : static_cast<int32_t>(raw_column_elements(problem))),
+      raw_phase((tile.raw.channels >> tile.raw.phase_bits) * tile.images * tile.raw.rows *
+                tile.raw.pitch),
       raw_channel(tile.raw.channels > 1 || tile.raw.boxed
                       ? tile.images * tile.raw.rows * tile.raw.pitch
                       : static_cast<int32_t>(stride_c)),
-      raw_shift(tile.raw.channels > 1 && !tile.raw.boxed
+      raw_shift(tile.raw.channels > 1 && !(tile.raw.boxed && tile.raw.apart)
                     ? static_cast<int32_t>(stride_c & (kUnitBytes - 1))
                     : 0),
       zeros_around(tile.raw.boxed &&
-                   (problem.groups == 1 || channels % (tile.units * tile.unit_channels) == 0)),
+                   (tile.raw.apart
+                        ? problem.groups == 1 || channels % (tile.units * tile.unit_channels) == 0
+                        : !problem.is_padded())),
       reach(reach_right(problem, tile)),
       input_begin(byte_extent(problem.input, element_bytes(problem.dtype)).begin),
       input_end(byte_extent(problem.input, element_bytes(problem.dtype)).end),

@@ -67,8 +67,9 @@ struct Arguments {
   Divisor raw_rows;    // of a channel and image
   int32_t raw_lines;   // of a slab
   int32_t raw_column;  // elements from a pixel to the next
+  int32_t raw_phase;   // from a phase's channels to the next's, in elements
   int32_t raw_channel,
-      raw_shift;      // from a channel to the next: elements, and how far past 16 bytes
+      raw_shift;  // from a channel to the next: elements, if of a phase; and how far past 16 bytes
   bool zeros_around;  // whether they have zeros for all that units need and the input has not
   int32_t reach;      // input columns that a position's plane and unit reach to the right
   int64_t input_begin, input_end;  // bytes, from element [0, 0, 0, 0], of the whole input

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "checked.hpp"
+#include "cuda/fused/raw_lines.hpp"
 #include "cuda/fused/shared.hpp"
 #include "cuda/fused/tile.hpp"
 #include "cuda/tensor_map.hpp"
@@ -28,9 +29,10 @@ class BoxedTensors {
                {unsigned_of(tile.row_units * tile.unit_channels), unsigned_of(tile.pitch),
                 unsigned_of(tile.images), unsigned_of(tile.box_rows)},
                true},
+        raw_(tile.raw),
         lines_{{3, 2, 0, 1},
-               {unsigned_of(tile.raw.pitch), unsigned_of(tile.raw.rows), unsigned_of(tile.images),
-                unsigned_of(tile.raw.channels)},
+               {unsigned_of(raw_.pitch), unsigned_of(raw_.rows), unsigned_of(tile.images),
+                unsigned_of(raw_.channels >> raw_.phase_bits)},
                false},
         filters_{{1, 3, 2, 0},
                  {unsigned_of(tile.row_units * tile.unit_channels), 1, 1, unsigned_of(filters)},
@@ -48,8 +50,12 @@ class BoxedTensors {
             map_phase(data, {row, column}, {stride_h_, stride_w_}, plane_);
   }
 
-  /// Lines of every stride'th row, from one on.
+  /// Lines of every stride'th row, from one on; or one map, of planes.
   void map_lines(const void* data, CUtensorMap (&maps)[kMaxPhases]) const {
+    if (!raw_.apart) {
+      maps[0] = tensor_map(input_type_, bytes_, data, plane_lines(input_, raw_.phase_bits), lines_);
+      return;
+    }
     for (int64_t row = 0; row < stride_h_; ++row)
       maps[row] = map_phase(data, {row, 0}, {stride_h_, 1}, lines_);
   }
@@ -90,6 +96,7 @@ class BoxedTensors {
   Tensor input_, output_, filter_;
   int64_t stride_h_, stride_w_, bytes_;
   CUtensorMapDataType input_type_, output_type_;
+  RawLines raw_;
   Box plane_, lines_, filters_, output_box_;
 };
 

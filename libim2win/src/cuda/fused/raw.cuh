@@ -3,8 +3,8 @@
 //
 // A line is of a channel and an image (or, where channels are neighbours, of an image): the rows under
 // a tile, from the first input to the last, or, where rows between them are not needed, one row. Where
-// the tensor memory accelerator takes the input, single rows are the lines of a box, which a thread has
-// copied at once, with zeros for what is outside.
+// the tensor memory accelerator takes the input, lines are those of a box, which a thread has copied at
+// once, with zeros for what is outside: a bulk copy each takes it 90 cycles or more, of a few hundred bytes.
 #pragma once
 
 #include <cuda/ptx>
@@ -64,12 +64,11 @@ class LinePixels {
 
   /// Of the line of a row of positions. A run that begins right of the image begins with its next row.
   __device__ __forceinline__ int first(int row) const {
-    return a_.tile.raw.apart() ? y(row) * a_.w + begin(1)
-                               : max(y0_ * a_.w + min(x(begin_), a_.w), 0);
+    return a_.tile.raw.apart ? y(row) * a_.w + begin(1) : max(y0_ * a_.w + min(x(begin_), a_.w), 0);
   }
   /// Below the first where there is none.
   __device__ __forceinline__ int last(int row) const {
-    if (a_.tile.raw.apart()) {
+    if (a_.tile.raw.apart) {
       if (y(row) < 0 || y(row) >= a_.h) return INT32_MIN;
       return y(row) * a_.w + min(x(a_.tile.pitch - 1) + a_.reach, a_.w - 1);
     }
@@ -106,7 +105,9 @@ class RawStaging {
 
   /// The next slab's; there is room.
   __device__ __forceinline__ void bring() {
-    const uint32_t bytes = a_.tile.raw.boxed ? copy_box() : copy_lines();
+    const uint32_t bytes = !a_.tile.raw.boxed  ? copy_lines()
+                           : a_.tile.raw.apart ? copy_rows()
+                                               : copy_planes();
     ::cuda::ptx::mbarrier_arrive_expect_tx(::cuda::ptx::sem_release, ::cuda::ptx::scope_cta,
                                            ::cuda::ptx::space_shared,
                                            &barriers().raw.full[to_.stage], bytes);
@@ -119,18 +120,38 @@ class RawStaging {
     return ahead_.chunk * a_.tile.units * a_.tile.unit_channels;
   }
 
+  static constexpr int kWord = kUnitBytes / sizeof(Moved);
+
   /// Returns the bytes that this thread has under way.
-  __device__ __forceinline__ uint32_t copy_box() const {
+  __device__ __forceinline__ uint32_t copy_rows() const {
     if (threadIdx.x % 32 != 0) return 0;
     const TilePosition& tile = ahead_.tile;
     const auto [phase, down] = phase_of_row(a_, ahead_.tap_group);
-    const int32_t at[] = {LinePixels<Element>(a_, tile, 0).begin(kUnitBytes / sizeof(Moved)),
-                          tile.p + down, static_cast<int32_t>(tile.n),
+    const int32_t at[] = {LinePixels<Element>(a_, tile, 0).begin(kWord), tile.p + down,
+                          static_cast<int32_t>(tile.n),
                           tile.group * static_cast<int>(a_.channels) + first_channel()};
+    return copy_box(a_.inputs[phase], at, 0);
+  }
+
+  /// Likewise; a lane has a phase.
+  __device__ __forceinline__ uint32_t copy_planes() const {
+    const int phase = static_cast<int>(threadIdx.x % 32), bits = a_.tile.raw.phase_bits;
+    if (phase >= 1 << bits) return 0;
+    const TilePosition& tile = ahead_.tile;
+    const int first = LinePixels<Element>(a_, tile, ahead_.tap_group).first(0);
+    const int channel = tile.group * static_cast<int>(a_.channels) + first_channel();
+    const int32_t at[] = {(phase * a_.h * a_.w + first) & -kWord, 0, static_cast<int32_t>(tile.n),
+                          channel >> bits};
+    return copy_box(a_.inputs[0], at, phase);
+  }
+
+  __device__ __forceinline__ uint32_t copy_box(const CUtensorMap& map, const int32_t (&at)[4],
+                                               int phase) const {
+    constexpr uint32_t kBytes = sizeof(Moved);
     ::cuda::ptx::cp_async_bulk_tensor(::cuda::ptx::space_cluster, ::cuda::ptx::space_global,
-                                      block_.raw(to_.stage), &a_.inputs[phase], at,
-                                      &barriers().raw.full[to_.stage]);
-    return static_cast<uint32_t>(a_.raw_lines * a_.tile.raw.pitch) * sizeof(Moved);
+                                      block_.raw(to_.stage) + phase * a_.raw_phase * kBytes, &map,
+                                      at, &barriers().raw.full[to_.stage]);
+    return static_cast<uint32_t>(a_.raw_phase) * kBytes;
   }
 
   /// Likewise; a lane has every 32nd line.
@@ -139,7 +160,7 @@ class RawStaging {
     const int first_channel = this->first_channel();
     const Moved* input = origin<T>(a_, ahead_.tile, first_channel);
     uint32_t bytes = 0;
-    const bool rows_apart = a_.tile.raw.apart();
+    const bool rows_apart = a_.tile.raw.apart;
     int first = pixels.first(0), last = pixels.last(0);  // of all lines, where rows are not apart
     for (int line = threadIdx.x % 32; line < a_.raw_lines; line += 32) {
       int channel_image = line;
@@ -218,25 +239,28 @@ class RawUnits {
   static constexpr int kElements = traits(T::kOperands).unit_elements;
 
   /// `first` is where the first line begins in the input, `channels` how many the slab has or more.
-  /// Offsets of places count from `lines`, wherever that is. Lines of a box begin with a word.
-  /// Lines begin as far past 16 bytes as their elements do in the input, which is the same for all of
+  /// Offsets of places count from `lines`, wherever that is. Lines of rows in boxes begin with a word; others
+  /// begin as far past 16 bytes as their elements do in the input, which is the same for all of
   /// a channel, and for channels that are a unit's apart (Search::has_raw_lines).
   __device__ __forceinline__ RawUnits(const Arguments<Element>& a, uint32_t lines,
                                       const Moved* first, int channels)
       : unit_channels_(a.tile.unit_channels),
         unit_columns_(a.tile.unit_columns),
         channels_(channels),
-        unit_bytes_(unit_channels_ * a.raw_channel * static_cast<int>(sizeof(Moved))) {
+        unit_bytes_((unit_channels_ >> a.tile.raw.phase_bits) * a.raw_channel *
+                    static_cast<int>(sizeof(Moved))) {
     constexpr uint32_t kWordElements = kUnitBytes / sizeof(Moved);
+    const int phase_bits = a.tile.raw.phase_bits;
     const auto start =
-        a.tile.raw.boxed
+        a.tile.raw.boxed && a.tile.raw.apart
             ? 0u
             : static_cast<uint32_t>(reinterpret_cast<uintptr_t>(first) / sizeof(Moved));
 #pragma unroll
     for (int e = 0; e < kElements; ++e) {
       const uint32_t shift = (start + channel(e) * a.raw_shift) % kWordElements;
-      const int element = channel(e) * a.raw_channel + column(e) * a.dilation_w * a.raw_column +
-                          static_cast<int>(shift);
+      const int phase = channel(e) & ((1 << phase_bits) - 1);
+      const int element = phase * a.raw_phase + (channel(e) >> phase_bits) * a.raw_channel +
+                          column(e) * a.dilation_w * a.raw_column + static_cast<int>(shift);
       // The compiler would rather compute all this again for each of many loads.
       address_[e] =
           ptx::fresh(static_cast<int32_t>(lines) + element * static_cast<int>(sizeof(Moved)));

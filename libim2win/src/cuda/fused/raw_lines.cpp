@@ -1,6 +1,7 @@
 #include "cuda/fused/raw_lines.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 #include "checked.hpp"
 #include "cuda/fused/shared.hpp"
@@ -14,11 +15,16 @@ int64_t position_rows(const Tile& tile) {
                       : tile.plane_positions / (tile.images * tile.pitch);
 }
 
+/// Pixels are counted in 32 bits, those of rows below an image, too.
+bool counts_pixels(const Problem& problem, const Tile& tile) {
+  return (problem.h + position_rows(tile) * problem.stride_h) * problem.w <= kMaxSpan;
+}
+
 /// Channels that are neighbours are all in one slab's lines. Lines of a channel begin equally far
-/// past 16 bytes. Pixels are counted in 32 bits, those of rows below an image, too.
+/// past 16 bytes.
 bool has_raw_lines(const Problem& problem, const Tile& tile, int64_t word) {
   const int64_t column = raw_column_elements(problem);
-  if ((problem.h + position_rows(tile) * problem.stride_h) * problem.w > kMaxSpan) return false;
+  if (!counts_pixels(problem, tile)) return false;
   if (tile.images > 1 && problem.input.stride[0] % word != 0) return false;
   return column == 1 || (column > 1 && tile.chunks == 1 && problem.groups == 1);
 }
@@ -28,39 +34,72 @@ int64_t row_pixels(const Problem& problem, const Tile& tile) {
   return (tile.pitch - 1) * problem.stride_w + reach_right(problem, tile) + 1;
 }
 
-/// Of the longest line.
-int64_t line_pixels(const Problem& problem, const Tile& tile, bool rows_apart) {
+/// Of a line that goes on from row to row, wherever the tile is.
+int64_t plane_pixels(const Problem& problem, const Tile& tile) {
   const int64_t stride_w = problem.stride_w, row = problem.stride_h * problem.w;
-  const int64_t reach = reach_right(problem, tile), width = row_pixels(problem, tile);
-  if (rows_apart) return std::min(width, problem.w);
+  if (tile.run == 0) return (position_rows(tile) - 1) * row + row_pixels(problem, tile);
   const int64_t positions = tile.plane_positions - 1;
   const int64_t rows = ceil_div(positions, int64_t{tile.pitch});
-  const int64_t pixels = tile.run > 0
-                             ? positions * stride_w +
-                                   rows * std::max<int64_t>(row - tile.pitch * stride_w, 0) +
-                                   reach + problem.padding_left + problem.padding_right + 1
-                             : (position_rows(tile) - 1) * row + width;
-  return std::min(pixels, problem.h * problem.w);
+  return positions * stride_w + rows * std::max<int64_t>(row - tile.pitch * stride_w, 0) +
+         reach_right(problem, tile) + problem.padding_left + problem.padding_right + 1;
 }
 
 constexpr int64_t kTooMany = int64_t{1} << 20;
 
+/// Their pitch, where lines begin with any pixel of those so many apart.
+int32_t pitch_of(int64_t pixels, int64_t apart, int64_t word) {
+  return static_cast<int32_t>(
+      std::min(round_up(pixels + word - std::gcd(apart, word), word), kTooMany));
+}
+
+/// Whether all channels of a slab are of the tile's group.
+bool has_whole_slabs(const Problem& problem, const Tile& tile) {
+  return problem.groups == 1 || problem.c_per_group() % (tile.units * tile.unit_channels) == 0;
+}
+
 /// Each row under a tile, whether it is in the input or not, from a whole word on.
-RawLines box_of_lines(const Problem& problem, const Tile& tile, int64_t channels, int64_t word) {
-  const bool tiles_begin_words =
-      tile.columns >= problem.q || tile.columns * problem.stride_w % word == 0;
-  const bool begins_word = problem.padding_left % word == 0 && tiles_begin_words;
-  const int64_t pixels = row_pixels(problem, tile) + (begins_word ? 0 : word - 1);
-  RawLines box{};
-  box.boxed = 1;
-  box.channels = static_cast<int32_t>(channels);
-  box.rows = static_cast<int32_t>(position_rows(tile));
-  box.pitch = static_cast<int32_t>(std::min(round_up(pixels, word), kTooMany));
-  return box;
+bool row_boxes(const Problem& problem, Operands operands, const Tile& tile, RawLines& form) {
+  if (problem.stride_h > kMaxPhases || problem.h < problem.stride_h ||
+      !has_boxes(problem.input, 3, moved_bytes(operands)))
+    return false;
+  const int64_t word = kUnitBytes / moved_bytes(operands);
+  const int64_t apart = tile.columns < problem.q ? tile.columns * problem.stride_w : 0;
+  form.boxed = form.apart = 1;
+  form.rows = static_cast<int32_t>(position_rows(tile));
+  form.pitch = pitch_of(row_pixels(problem, tile), std::gcd(apart, problem.padding_left), word);
+  return true;
+}
+
+/// All rows under a tile from a whole word on; what they need not be is of other rows, or planes.
+bool plane_boxes(const Problem& problem, Operands operands, const Tile& tile, RawLines& form) {
+  const int64_t word = kUnitBytes / moved_bytes(operands), plane = problem.h * problem.w;
+  if (raw_column_elements(problem) != 1 || !counts_pixels(problem, tile) ||
+      !has_whole_slabs(problem, tile))
+    return false;
+  const int64_t stride_c = problem.c > 1 ? problem.input.stride[1] : 0;
+  while ((stride_c << form.phase_bits) % word != 0) ++form.phase_bits;
+  const int64_t phases = int64_t{1} << form.phase_bits;
+  const bool divides = problem.c % phases == 0 && stride_c == plane && phases <= tile.unit_channels;
+  if (plane * phases > kMaxSpan || (phases > 1 && !divides) ||
+      !has_boxes(plane_lines(problem.input, form.phase_bits), 3, moved_bytes(operands)))
+    return false;
+  const int64_t pixels = plane_pixels(problem, tile), row = problem.w;
+  int64_t apart = std::gcd(problem.padding_top * row, problem.padding_left);
+  if (tile.run > 0) apart = 1;
+  if (phases > 1) apart = std::gcd(apart, plane);
+  if (tile.rows < problem.p) apart = std::gcd(apart, tile.rows * problem.stride_h * row);
+  if (tile.columns < problem.q) apart = std::gcd(apart, tile.columns * problem.stride_w);
+  if (tile.tap_groups > 1) apart = std::gcd(apart, problem.dilation_h * row);
+  form.boxed = form.rows = 1;
+  form.pitch = pitch_of(problem.is_padded() ? std::min(pixels, plane) : pixels, apart, word);
+  // Boxes begin at such multiples.
+  const int64_t lines = (form.channels >> form.phase_bits) * int64_t{tile.images};
+  return phases == 1 || lines * form.pitch * moved_bytes(operands) % kRawAlignment == 0;
 }
 
 bool fits_box(const RawLines& lines, const Tile& tile) {
-  return std::max({lines.pitch, lines.rows, tile.images, lines.channels}) <= kMaxBox;
+  return std::max({lines.pitch, lines.rows, tile.images, lines.channels >> lines.phase_bits}) <=
+         kMaxBox;
 }
 
 }  // namespace
@@ -76,6 +115,16 @@ int64_t raw_column_elements(const Problem& problem) {
   return 0;
 }
 
+Tensor plane_lines(const Tensor& input, int32_t phase_bits) {
+  Tensor lines = input;
+  lines.size[1] >>= phase_bits;
+  lines.size[2] = 1;
+  lines.size[3] = input.size[2] * input.size[3] << phase_bits;
+  lines.stride[1] = input.stride[1] << phase_bits;
+  lines.stride[3] = 1;
+  return lines;
+}
+
 int raw_forms(const Problem& problem, Operands operands, const Tile& tile,
               RawLines (&forms)[kMaxRawForms]) {
   const int64_t word = kUnitBytes / moved_bytes(operands), column = raw_column_elements(problem);
@@ -83,20 +132,24 @@ int raw_forms(const Problem& problem, Operands operands, const Tile& tile,
   const int64_t channels =
       tile.unit_columns > 1 ? slab_channels : std::min(slab_channels, problem.c_per_group());
   int count = 0;
-  if (const RawLines box = box_of_lines(problem, tile, slab_channels, word);
-      has_line_boxes(problem, operands) && fits_box(box, tile))
-    forms[count++] = box;
+  for (const auto box_of : {row_boxes, plane_boxes}) {
+    RawLines box{};
+    box.channels = static_cast<int32_t>(slab_channels);
+    if (box_of(problem, operands, tile, box) && fits_box(box, tile)) forms[count++] = box;
+  }
   if (!has_raw_lines(problem, tile, word)) return count;
   for (const bool rows_apart : {false, true}) {
     // Lines of rows begin equally far past 16 bytes, too.
     if (rows_apart && problem.stride_h * problem.w * column % word != 0) break;
-    const int64_t elements = line_pixels(problem, tile, rows_apart) * column;
+    const int64_t pixels = rows_apart
+                               ? std::min(row_pixels(problem, tile), problem.w)
+                               : std::min(plane_pixels(problem, tile), problem.h * problem.w);
     RawLines& form = forms[count++];
     form = {};
+    form.apart = rows_apart;
     form.channels = static_cast<int32_t>(column > 1 ? 1 : channels);
     form.rows = static_cast<int32_t>(rows_apart ? position_rows(tile) : 1);
-    // And what alignment adds.
-    form.pitch = static_cast<int32_t>(std::min(round_up(elements + word - 1, word), kTooMany));
+    form.pitch = pitch_of(pixels * column, 1, word);
   }
   return count;
 }

@@ -5,6 +5,7 @@
 
 #include "cuda/fused/tile.hpp"
 #include "problem.hpp"
+#include "tensor.hpp"
 
 namespace im2win::cuda::fused {
 
@@ -12,10 +13,13 @@ namespace im2win::cuda::fused {
 /// where the input has no raw lines, as rows do not follow each other.
 int64_t raw_column_elements(const Problem& problem);
 
-constexpr int kMaxRawForms = 3;
+/// The input's planes as the lines of boxes: [image, channel of a phase, 1, pixel of its 2^phase_bits channels].
+Tensor plane_lines(const Tensor& input, int32_t phase_bits);
+
+constexpr int kMaxRawForms = 4;
 
 /// The forms that the lines of a tile may have, but for their stages: all rows under it in a line, or
-/// each in its own, or these as a box. Returns how many there are.
+/// each in its own, and either as boxes. Returns how many there are.
 int raw_forms(const Problem& problem, Operands operands, const Tile& tile,
               RawLines (&forms)[kMaxRawForms]);
 

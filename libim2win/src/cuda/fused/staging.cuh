@@ -95,8 +95,8 @@ class WindowStaging {
       return image * static_cast<int>(a_.stride_n) + down * a_.row_stride +
              right * a_.column_stride;
     const RawLines& lines = a_.tile.raw;
-    const int line = image * lines.rows + (lines.apart() ? row : 0);
-    const int in_line = lines.apart() ? right : down * a_.w + right;
+    const int line = image * lines.rows + (lines.apart ? row : 0);
+    const int in_line = lines.apart ? right : down * a_.w + right;
     return (line * lines.pitch + in_line * a_.raw_column) * static_cast<int>(sizeof(Moved));
   }
 
@@ -125,8 +125,8 @@ class WindowStaging {
     uint32_t lines = 0;
     if (raw()) {
       const int first = pixels.first(0);
-      const int before = a_.tile.raw.apart() ? x0 - pixels.begin(kUnitBytes / sizeof(Moved))
-                                             : row * a_.w + x0 - first;
+      const int before = a_.tile.raw.apart ? x0 - pixels.begin(kUnitBytes / sizeof(Moved))
+                                           : row * a_.w + x0 - first;
       lines = ptx::shared_address(block_.raw(lines_.stage)) +
               static_cast<uint32_t>(before * a_.raw_column * static_cast<int>(sizeof(Moved)));
       from += first * a_.raw_column;
@@ -354,7 +354,9 @@ class WindowStaging {
 
   /// Of the first so many channels; what is outside the input is zero.
   __device__ __forceinline__ Magnitudes magnitudes_of_box(int channels) {
-    const int words = min(channels, a_.tile.raw.channels) * a_.raw_channel / kWord;
+    const RawLines& lines = a_.tile.raw;
+    const int words = (lines.phase_bits > 0 ? lines.channels : min(channels, lines.channels)) *
+                      a_.raw_channel / kWord;
     Magnitudes magnitudes;
 #pragma unroll 2
     for (int word = thread_; word < words; word += T::kStagingThreads)

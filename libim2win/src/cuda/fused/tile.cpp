@@ -8,10 +8,7 @@
 #include "status.hpp"
 
 namespace im2win::cuda::fused {
-namespace {
 
-/// Whether neighbours along one dimension are neighbours in memory, and along the others whole words of
-/// 16 bytes apart.
 bool has_boxes(const Tensor& tensor, int fastest, int64_t element_bytes) {
   constexpr int64_t kMaxStride = int64_t{1} << 38;  // of phases: at most kMaxPhases times that
   for (int dimension = 0; dimension < 4; ++dimension) {
@@ -22,13 +19,6 @@ bool has_boxes(const Tensor& tensor, int fastest, int64_t element_bytes) {
     if (tensor.size[dimension] > 1 && !fits) return false;
   }
   return true;
-}
-
-}  // namespace
-
-bool has_line_boxes(const Problem& problem, Operands operands) {
-  return problem.stride_h <= kMaxPhases && problem.h >= problem.stride_h &&
-         has_boxes(problem.input, 3, moved_bytes(operands));
 }
 
 bool has_input_boxes(const Problem& problem, Operands operands) {
@@ -101,9 +91,10 @@ std::string describe(const Tile& tile) {
               ", ", tile.planes, " planes, ", tile.positions, " positions x ", tile.units,
               " units of ", tile.unit_channels, " x ", tile.unit_columns, ", ", tile.raw.stages,
               " x ", tile.raw.channels, " x ", tile.raw.rows, tile.raw.boxed ? " boxed" : " raw",
-              " lines of ", tile.raw.pitch, ", ", tile.tap_groups, " tap groups x ", tile.chunks,
-              " chunks, ", tile.steps[0].count, " steps, ", tile.slab_stages, " slabs, ",
-              tile.filter_stages, " filter stages", tile.resident ? " (resident)" : "");
+              tile.raw.apart ? " rows" : "", " lines of ", tile.raw.pitch, ", ", tile.tap_groups,
+              " tap groups x ", tile.chunks, " chunks, ", tile.steps[0].count, " steps, ",
+              tile.slab_stages, " slabs, ", tile.filter_stages, " filter stages",
+              tile.resident ? " (resident)" : "");
 }
 
 }  // namespace im2win::cuda::fused

@@ -156,13 +156,14 @@ struct FilterUnit {
 /// or, with no stages, one by one from where they are.
 struct RawLines {
   int32_t stages;
-  int32_t boxed;     // whether all of a slab are one box, with zeros outside the input
+  int32_t boxed;  // whether they come as boxes, with zeros outside the input
+  int32_t
+      apart;  // whether each row of positions has lines of its own, or one goes on from row to row
+  // Channels that are congruent modulo 2 to this power are a box: their lines begin equally far past words.
+  int32_t phase_bits;
   int32_t channels;  // lines of a slab: of its channels, or 1 where these are neighbours
   int32_t rows;      // and of each channel and image: 1, or as many as there are rows of positions
   int32_t pitch;     // elements from a line to the next one, whole words of 16 bytes
-
-  /// Whether each row of positions has lines of its own.
-  constexpr bool apart() const { return boxed || rows > 1; }
 };
 
 struct Tile {
@@ -244,9 +245,9 @@ struct Chip {
 bool choose_tile(const Problem& problem, Operands operands, const KernelShape* shapes, int count,
                  const Chip& chip, TileChoice& choice);
 
-/// Whether the input's rows are neighbouring pixels that can come as boxes of lines: all strides are whole
-/// words of 16 bytes, and each phase of rows has one.
-bool has_line_boxes(const Problem& problem, Operands operands);
+/// Whether neighbours along one dimension are neighbours in memory, and along the others whole words of
+/// 16 bytes apart.
+bool has_boxes(const Tensor& tensor, int fastest, int64_t element_bytes);
 
 /// Whether the input can come as boxes: its pixels are rows of neighbouring channels, all words of 16
 /// bytes, and each phase of the strides has some row and column.
