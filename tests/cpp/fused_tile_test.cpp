@@ -151,7 +151,8 @@ class TileRun {
   }
 
   int64_t channel(int chunk, int unit, int e) const {
-    return (int64_t{chunk} * tile_.units + unit) * tile_.unit_channels + e % tile_.unit_channels;
+    return int64_t{chunk} * tile_.units * tile_.unit_channels +
+           tile_.channel(unit, e % tile_.unit_channels);
   }
 
   int64_t& at(int offset, int e) {

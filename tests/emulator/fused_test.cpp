@@ -162,8 +162,8 @@ void stride_apart(im2win_conv2d_desc& desc) {
   desc.input_layout = IM2WIN_STRIDED;
 }
 
-/// What comes and leaves as boxes.
-im2win_conv2d_desc random_pixel_rows() {
+/// What comes as boxes, of pixels or of lines, and leaves as such.
+im2win_conv2d_desc random_boxes() {
   im2win_conv2d_desc desc = default_desc();
   desc.groups = once_in(5) ? 2 : 1;
   desc.n = between(1, 4);
@@ -183,8 +183,10 @@ im2win_conv2d_desc random_pixel_rows() {
   }
   const int32_t dtypes[] = {IM2WIN_FLOAT32, IM2WIN_FLOAT16, IM2WIN_BFLOAT16};
   desc.dtype = dtypes[between(0, 2)];
-  desc.math = desc.dtype == IM2WIN_FLOAT32 ? IM2WIN_MATH_TF32 : IM2WIN_MATH_FP32;
-  desc.input_layout = desc.output_layout = IM2WIN_NHWC;
+  const bool has_lines = once_in(2);
+  desc.math = desc.dtype == IM2WIN_FLOAT32 && !(has_lines && once_in(2)) ? IM2WIN_MATH_TF32
+                                                                         : IM2WIN_MATH_FP32;
+  desc.input_layout = desc.output_layout = has_lines ? IM2WIN_NCHW : IM2WIN_NHWC;
   if (!once_in(3)) desc.filter_layout = IM2WIN_NHWC;
   if (once_in(2)) desc.bias_dtype = desc.dtype;
   if (once_in(2)) desc.activation = IM2WIN_RELU;
@@ -225,7 +227,7 @@ im2win_conv2d_desc random_windows() {
 }
 
 im2win_conv2d_desc random_desc(bool is_stem) {
-  if (!is_stem && once_in(3)) return random_pixel_rows();
+  if (!is_stem && once_in(2)) return random_boxes();
 
   im2win_conv2d_desc desc = is_stem ? random_stem() : random_windows();
   const int64_t most = once_in(4) ? 5 : 2;

@@ -122,20 +122,20 @@ Arguments<Element>::Arguments(const Problem& problem, const TileChoice& choice,
       stored(tile.stored != 0),
       filters_boxed(tile.filters_in_place != 0),
       raw_rows(std::max(tile.raw.rows, 1)),
+      raw_words(std::max(tile.raw.pitch * static_cast<int>(sizeof(Element)) / kUnitBytes, 1)),
       raw_lines(static_cast<int32_t>(tile.raw_lines())),
       raw_column(tile.raw.boxed ? 1 : static_cast<int32_t>(raw_column_elements(problem))),
       raw_phase((tile.raw.channels >> tile.raw.phase_bits) * tile.images * tile.raw.rows *
                 tile.raw.pitch),
-      raw_channel(tile.raw.channels > 1 || tile.raw.boxed
-                      ? tile.images * tile.raw.rows * tile.raw.pitch
-                      : static_cast<int32_t>(stride_c)),
+      raw_line(tile.raw.boxed ? (tile.raw.channels >> tile.raw.phase_bits) * tile.raw.pitch
+                              : tile.raw.pitch),
+      raw_channel(tile.raw.boxed          ? tile.raw.pitch
+                  : tile.raw.channels > 1 ? tile.images * tile.raw.rows * tile.raw.pitch
+                                          : static_cast<int32_t>(stride_c)),
       raw_shift(tile.raw.channels > 1 && !(tile.raw.boxed && tile.raw.apart)
                     ? static_cast<int32_t>(stride_c & (kUnitBytes - 1))
                     : 0),
-      zeros_around(tile.raw.boxed &&
-                   (tile.raw.apart
-                        ? problem.groups == 1 || channels % (tile.units * tile.unit_channels) == 0
-                        : !problem.is_padded())),
+      zeros_around(tile.raw.boxed && (tile.raw.apart || !problem.is_padded())),
       reach(reach_right(problem, tile)),
       input_begin(byte_extent(problem.input, element_bytes(problem.dtype)).begin),
       input_end(byte_extent(problem.input, element_bytes(problem.dtype)).end),
@@ -183,7 +183,7 @@ PackArguments::PackArguments(const Problem& problem, const TileChoice& choice,
                                           : int64_t{0};
   pitch = static_cast<int32_t>(slab_channels.divisor * tile.group_rows * slab_columns.divisor) | 1;
   channels_fastest = problem.filter.stride[1] == 1 && slab_channels.divisor > 1;
-  words = operands != Operands::kSplit &&
+  words = operands != Operands::kSplit && tile.channel_bits == 0 &&
           has_unit_words(problem.filter, channels, element_bytes(problem.dtype), tile);
   std::copy(std::begin(problem.filter.stride), std::end(problem.filter.stride), stride);
 }

@@ -65,9 +65,11 @@ struct Arguments {
   FilterTap filter_taps[2][kMaxBoxedTaps];  // of the batches of both kinds of slabs
   // Raw lines.
   Divisor raw_rows;    // of a channel and image
+  Divisor raw_words;   // of a line
   int32_t raw_lines;   // of a slab
   int32_t raw_column;  // elements from a pixel to the next
-  int32_t raw_phase;   // from a phase's channels to the next's, in elements
+  // From a phase's lines to the next's, and from those of a row of an image, in elements.
+  int32_t raw_phase, raw_line;
   int32_t raw_channel,
       raw_shift;  // from a channel to the next: elements, if of a phase; and how far past 16 bytes
   bool zeros_around;  // whether they have zeros for all that units need and the input has not

@@ -190,7 +190,7 @@ class FilterPacker {
     const int rows = static_cast<int>(a_.rows[kind_].divisor);
 #pragma unroll
     for (int e = 0; e < kUnitElements; ++e) {
-      const int c = unit.unit * a_.tile.unit_channels + (e & channel_mask);
+      const int c = a_.tile.channel(unit.unit, e & channel_mask);
       const int s = unit.column + (e >> channel_bits & column_mask);
       const int r = unit.row + (e >> (channel_bits + column_bits));
       const bool exists = unit.row >= 0 && c < channels_ && r < rows && s < columns;

@@ -120,6 +120,10 @@ class RawStaging {
     return ahead_.chunk * a_.tile.units * a_.tile.unit_channels;
   }
 
+  __device__ __forceinline__ int first_in_input() const {
+    return ahead_.tile.group * static_cast<int>(a_.channels) + first_channel();
+  }
+
   static constexpr int kWord = kUnitBytes / sizeof(Moved);
 
   /// Returns the bytes that this thread has under way.
@@ -127,31 +131,33 @@ class RawStaging {
     if (threadIdx.x % 32 != 0) return 0;
     const TilePosition& tile = ahead_.tile;
     const auto [phase, down] = phase_of_row(a_, ahead_.tap_group);
-    const int32_t at[] = {LinePixels<Element>(a_, tile, 0).begin(kWord), tile.p + down,
-                          static_cast<int32_t>(tile.n),
-                          tile.group * static_cast<int>(a_.channels) + first_channel()};
-    return copy_box(a_.inputs[phase], at, 0);
+    const int32_t at[] = {LinePixels<Element>(a_, tile, 0).begin(kWord), first_in_input(),
+                          tile.p + down, static_cast<int32_t>(tile.n)};
+    return copy_box(a_.inputs[phase], at, 0, a_.raw_phase);
   }
 
-  /// Likewise; a lane has a phase.
+  /// Likewise; a lane has a part of a phase's lines.
   __device__ __forceinline__ uint32_t copy_planes() const {
-    const int phase = static_cast<int>(threadIdx.x % 32), bits = a_.tile.raw.phase_bits;
-    if (phase >= 1 << bits) return 0;
+    const RawLines& lines = a_.tile.raw;
+    const int lane = static_cast<int>(threadIdx.x % 32), bits = lines.phase_bits;
+    const int phase = lane & ((1 << bits) - 1), part = lane >> bits;
+    if (part >= lines.rows) return 0;
     const TilePosition& tile = ahead_.tile;
     const int first = LinePixels<Element>(a_, tile, ahead_.tap_group).first(0);
-    const int channel = tile.group * static_cast<int>(a_.channels) + first_channel();
-    const int32_t at[] = {(phase * a_.h * a_.w + first) & -kWord, 0, static_cast<int32_t>(tile.n),
-                          channel >> bits};
-    return copy_box(a_.inputs[0], at, phase);
+    const int32_t at[] = {((phase * a_.h * a_.w + first) & -kWord) + part * lines.pitch,
+                          first_in_input() >> bits, 0, static_cast<int32_t>(tile.n)};
+    return copy_box(a_.inputs[0], at, phase * a_.raw_phase + part * a_.raw_line,
+                    a_.tile.images * a_.raw_line);
   }
 
+  /// To such an element of the stage; so many.
   __device__ __forceinline__ uint32_t copy_box(const CUtensorMap& map, const int32_t (&at)[4],
-                                               int phase) const {
+                                               int to, int count) const {
     constexpr uint32_t kBytes = sizeof(Moved);
     ::cuda::ptx::cp_async_bulk_tensor(::cuda::ptx::space_cluster, ::cuda::ptx::space_global,
-                                      block_.raw(to_.stage) + phase * a_.raw_phase * kBytes, &map,
-                                      at, &barriers().raw.full[to_.stage]);
-    return static_cast<uint32_t>(a_.raw_phase) * kBytes;
+                                      block_.raw(to_.stage) + to * kBytes, &map, at,
+                                      &barriers().raw.full[to_.stage]);
+    return static_cast<uint32_t>(count) * kBytes;
   }
 
   /// Likewise; a lane has every 32nd line.

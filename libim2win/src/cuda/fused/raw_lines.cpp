@@ -60,7 +60,7 @@ bool has_whole_slabs(const Problem& problem, const Tile& tile) {
 /// Each row under a tile, whether it is in the input or not, from a whole word on.
 bool row_boxes(const Problem& problem, Operands operands, const Tile& tile, RawLines& form) {
   if (problem.stride_h > kMaxPhases || problem.h < problem.stride_h ||
-      !has_boxes(problem.input, 3, moved_bytes(operands)))
+      !has_whole_slabs(problem, tile) || !has_boxes(problem.input, 3, moved_bytes(operands)))
     return false;
   const int64_t word = kUnitBytes / moved_bytes(operands);
   const int64_t apart = tile.columns < problem.q ? tile.columns * problem.stride_w : 0;
@@ -92,14 +92,35 @@ bool plane_boxes(const Problem& problem, Operands operands, const Tile& tile, Ra
   if (tile.tap_groups > 1) apart = std::gcd(apart, problem.dilation_h * row);
   form.boxed = form.rows = 1;
   form.pitch = pitch_of(problem.is_padded() ? std::min(pixels, plane) : pixels, apart, word);
-  // Boxes begin at such multiples.
-  const int64_t lines = (form.channels >> form.phase_bits) * int64_t{tile.images};
-  return phases == 1 || lines * form.pitch * moved_bytes(operands) % kRawAlignment == 0;
+  return true;
 }
 
-bool fits_box(const RawLines& lines, const Tile& tile) {
-  return std::max({lines.pitch, lines.rows, tile.images, lines.channels >> lines.phase_bits}) <=
-         kMaxBox;
+/// Words of a box's pixels as units of its channels. Eight lines are read at a time, which meet all banks if an
+/// odd number of words is between them. A line that is too long for a box goes on in another.
+void transpose(const Problem& problem, Operands operands, const Tile& tile, RawLines& box) {
+  const int phases = 1 << box.phase_bits, word = kUnitBytes / moved_bytes(operands);
+  const bool is_placed_once = tile.run == 0 || (box.apart && tile.planes == 1);
+  if (!are_elements(operands) || tile.unit_columns > 1 || tile.units % phases != 0 ||
+      !is_placed_once)
+    return;
+  for (int plane = 0; plane < tile.planes; ++plane)
+    box.pixel_positions = std::max(
+        box.pixel_positions, planes_alike(tile, plane, static_cast<int>(problem.stride_w)) + 1);
+  constexpr int kMostWords = kMaxBox * 2 / kUnitBytes - 1;
+  const int64_t words = box.pitch / word;
+  if (!box.apart && tile.images == 1) box.rows = static_cast<int32_t>(ceil_div(words, kMostWords));
+  const int64_t each = box.apart ? words : ceil_div(words, box.rows);
+  box.pitch = static_cast<int32_t>((each | 1) * word);
+}
+
+/// A box, or those that follow each other: of phases, and of the parts of long lines.
+bool fits_boxes(const RawLines& lines, const Tile& tile, int64_t element_bytes) {
+  const int64_t channels = lines.channels >> lines.phase_bits;
+  const int64_t bytes = channels * tile.images * lines.pitch * element_bytes;
+  const bool is_one = lines.phase_bits == 0 && (lines.apart || lines.rows == 1);
+  if (!is_one && bytes % kRawAlignment != 0) return false;
+  return std::max({int64_t{lines.pitch}, int64_t{lines.apart ? lines.rows : 1},
+                   int64_t{tile.images}, channels}) <= kMaxBox;
 }
 
 }  // namespace
@@ -135,7 +156,9 @@ int raw_forms(const Problem& problem, Operands operands, const Tile& tile,
   for (const auto box_of : {row_boxes, plane_boxes}) {
     RawLines box{};
     box.channels = static_cast<int32_t>(slab_channels);
-    if (box_of(problem, operands, tile, box) && fits_box(box, tile)) forms[count++] = box;
+    if (!box_of(problem, operands, tile, box)) continue;
+    transpose(problem, operands, tile, box);
+    if (fits_boxes(box, tile, moved_bytes(operands))) forms[count++] = box;
   }
   if (!has_raw_lines(problem, tile, word)) return count;
   for (const bool rows_apart : {false, true}) {

@@ -162,7 +162,7 @@ class Search {
     tile_.plane_positions = static_cast<int>(
         tile_.boxed() ? round_up(plane_positions, kSwizzlePositions) : plane_positions);
     tile_.positions = tile_.planes * tile_.plane_positions;
-    tile_.positions_pitch = tile_.boxed() ? tile_.positions : tile_.positions | 1;
+    tile_.positions_pitch = tile_.boxed() ? tile_.positions : (tile_.positions + 1) | 1;
     tile_.overrun = overrun(rows, columns);
     tile_.raw = {};
     if (tile_count(problem_, tile_, shape_) >= double(kMaxTiles) ||
@@ -177,8 +177,10 @@ class Search {
     for (int i = 0; i < count; ++i) {
       tile_.raw = forms[i];
       tile_.raw.stages = kMaxRawStages;
+      tile_.channel_bits = tile_.raw.transposed() ? tile_.raw.phase_bits : 0;
       try_stages(rows, columns);
     }
+    tile_.channel_bits = 0;
   }
 
   void try_boxes(const TapRows& rows, const TapColumns& columns) {

@@ -45,9 +45,21 @@ struct Edges {
   int32_t images;  // of the tile that exist
   int32_t left;    // minus how many columns are outside to the left
   int32_t right;   // columns from the first to the right edge, or all that are needed
+  // Where lines of boxes go on from row to row and the input is padded.
+  int32_t top = 0, bottom = 0;  // likewise, of rows
+  int32_t start = 0;  // minus how many pixels lines begin late, as none come before an image's
 
   bool operator==(const Edges&) const = default;
 };
+
+/// Where lines are transposed, there is no Place for each position, but for each pixel of a channel's lines, after
+/// those of a word that is not there, the position, counted from those of a run's first row; or this, if it has none.
+constexpr uint16_t kNoPosition = UINT16_MAX;
+
+/// Of each of the positions that a pixel may have, in elements.
+constexpr int32_t pixel_table_pitch(const Tile& tile) {
+  return kUnitBytes / 2 + tile.images * tile.raw.rows * tile.raw.pitch;
+}
 
 /// Tables of columns are good for all tiles, those of positions for all that have the same edges. Runs begin
 /// anywhere in a row: their tables go from its first column to where the last run ends that begins in it.
@@ -133,7 +145,9 @@ inline SharedLayout shared_layout(const Tile& tile, const KernelShape& shape, Op
   layout.places =
       layout.columns + table_columns(tile, shape) * static_cast<int32_t>(sizeof(ColumnPlace));
   const int64_t places = tile.positions + int64_t{tile.planes} * table_begins(tile);
-  const int64_t place_bytes = places * static_cast<int64_t>(sizeof(Place));
+  const int64_t pixels = int64_t{tile.raw.pixel_positions} * pixel_table_pitch(tile);
+  const int64_t place_bytes = std::max(places * static_cast<int64_t>(sizeof(Place)),
+                                       pixels * static_cast<int64_t>(sizeof(uint16_t)));
   layout.raw = static_cast<int32_t>(round_up(layout.places + place_bytes, kRawAlignment));
   layout.raw_stage = static_cast<int32_t>(
       round_up(tile.raw_lines() * tile.raw.pitch * moved_bytes(operands), kRawAlignment));

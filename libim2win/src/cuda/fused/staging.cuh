@@ -10,6 +10,7 @@
 #include "cuda/fused/block.cuh"
 #include "cuda/fused/operands.cuh"
 #include "cuda/fused/raw.cuh"
+#include "cuda/fused/transpose.cuh"
 #include "cuda/ptx.cuh"
 
 namespace im2win::cuda::fused {
@@ -27,8 +28,11 @@ class WindowStaging {
     for (int32_t number = blockIdx.x; number < a_.tiles; number += gridDim.x) {
       const TilePosition tile = locate(a_, number);
       for (int tap_group = 0; tap_group < a_.tile.tap_groups; ++tap_group) {
-        if (tap_group == 0 || a_.tile.column_groups > 1)
+        if (transposed()) {
+          place_pixels(tile, tap_group);
+        } else if (tap_group == 0 || a_.tile.column_groups > 1) {
           place(tile, first_tap(a_, tap_group).column);
+        }
         for (int chunk = 0; chunk < a_.tile.chunks; ++chunk) stage(tile, tap_group, chunk);
       }
     }
@@ -40,6 +44,10 @@ class WindowStaging {
 
   __device__ __forceinline__ bool raw() const {
     return T::kInstructions == Instructions::kWgmma && a_.tile.raw.stages > 0;
+  }
+
+  __device__ __forceinline__ bool transposed() const {
+    return kHasBoxes<T> && are_elements(T::kOperands) && a_.tile.raw.transposed();
   }
 
   /// Where a slab's elements come from.
@@ -88,6 +96,20 @@ class WindowStaging {
     sync();
   }
 
+  /// Likewise of pixels. Positions that no pixel has are zero in slabs that have been cleared since.
+  __device__ __forceinline__ void place_pixels(const TilePosition& tile, int tap_row) {
+    const Transposition<T> transposition(a_, block_, thread_);
+    const Edges edges = transposition.edges(tile, tap_row);
+    if (edges == barriers().placed_for) return;
+    sync();
+    if (thread_ == 0) barriers().placed_for = edges;
+    transposition.clear_table();
+    sync();
+    transposition.place(edges);
+    sync();
+    slabs_to_clear_ = a_.tile.slab_stages;
+  }
+
   /// See Place: of a row of positions, so many columns to the right of the first.
   __device__ __forceinline__ int offset(int image, int row, int right) const {
     const int down = row * a_.stride_h;
@@ -97,7 +119,7 @@ class WindowStaging {
     const RawLines& lines = a_.tile.raw;
     const int line = image * lines.rows + (lines.apart ? row : 0);
     const int in_line = lines.apart ? right : down * a_.w + right;
-    return (line * lines.pitch + in_line * a_.raw_column) * static_cast<int>(sizeof(Moved));
+    return (line * a_.raw_line + in_line * a_.raw_column) * static_cast<int>(sizeof(Moved));
   }
 
   /// A bit for each element of a unit that is in the input, where its first column is so far to the right.
@@ -139,6 +161,35 @@ class WindowStaging {
 
   __device__ __forceinline__ void stage(const TilePosition& tile, int tap_group, int chunk) {
     if (raw()) barriers().raw.wait_full(lines_);
+    if (transposed()) {
+      barriers().slabs.wait_empty(cursor_);
+      transpose(tile, tap_group);
+      release(cursor_.stage);
+    } else {
+      stage_units(tile, tap_group, chunk);
+    }
+    if (raw()) {
+      barriers().raw.arrive_empty(lines_.stage);
+      lines_.advance(a_.tile.raw.stages);
+    }
+    cursor_.advance(a_.tile.slab_stages);
+  }
+
+  __device__ __forceinline__ void transpose(const TilePosition& tile, int tap_row) {
+    char* const slab = block_.slab(cursor_.stage);
+    if (slabs_to_clear_ > 0) {
+      --slabs_to_clear_;
+      for (int i = thread_; i < a_.tile.units * a_.tile.positions_pitch; i += T::kStagingThreads)
+        reinterpret_cast<uint4*>(slab)[i] = make_uint4(0, 0, 0, 0);
+      sync();
+    }
+    Transposition<T>(a_, block_, thread_)
+        .transpose(tile, tap_row, ptx::shared_address(block_.raw(lines_.stage)),
+                   ptx::shared_address(slab));
+  }
+
+  /// Unit by unit.
+  __device__ __forceinline__ void stage_units(const TilePosition& tile, int tap_group, int chunk) {
     const Source source = source_of(tile, tap_group, chunk);
     if (a_.copies) {
       barriers().slabs.wait_empty(cursor_);
@@ -153,11 +204,6 @@ class WindowStaging {
       }
       release(cursor_.stage);
     }
-    if (raw()) {
-      barriers().raw.arrive_empty(lines_.stage);
-      lines_.advance(a_.tile.raw.stages);
-    }
-    cursor_.advance(a_.tile.slab_stages);
   }
 
   __device__ __forceinline__ int place_of_position(int position) const {
@@ -235,7 +281,7 @@ class WindowStaging {
 
   __device__ __forceinline__ void load_from_anywhere(const Source& source, const Place& place,
                                                      int unit, Moved (&x)[kUnitElements]) const {
-    if (!raw()) return load_unit(source, place, unit * a_.tile.unit_channels, x);
+    if (!raw()) return load_unit(source, place, unit, x);
     if (a_.zeros_around) return source.raw.load(place, unit, x);
     const uint32_t elements = is_inside(source, place) ? source.raw.existing(place, unit) : 0;
     if (__all_sync(~0u, elements == source.raw.kAll)) return source.raw.load(place, unit, x);
@@ -248,10 +294,10 @@ class WindowStaging {
   }
 
   /// The elements of one unit, zero outside the input.
-  __device__ __forceinline__ void load_unit(const Source& source, const Place& place,
-                                            int first_channel, Moved (&x)[kUnitElements]) const {
+  __device__ __forceinline__ void load_unit(const Source& source, const Place& place, int unit,
+                                            Moved (&x)[kUnitElements]) const {
     const bool inside = is_inside(source, place);
-    const int channels = source.channels;
+    const int channels = source.channels, first_channel = a_.tile.channel(unit, 0);
     if (a_.tile.unit_columns > 1) {
       load_columns(source.from, place.offset, inside ? place.elements : 0, x);
     } else if (a_.vectors) {
@@ -264,9 +310,11 @@ class WindowStaging {
           return ptx::load_if(inside, from + place.offset,
                               a_.stride_c * static_cast<int64_t>(sizeof(Moved)), x);
       }
+      const int64_t step = a_.stride_c << a_.tile.channel_bits;
 #pragma unroll
-      for (int e = 0; e < kUnitElements; ++e, from += a_.stride_c)
-        x[e] = ptx::load_if(inside && first_channel + e < channels, from + place.offset);
+      for (int e = 0; e < kUnitElements; ++e, from += step)
+        x[e] = ptx::load_if(inside && first_channel + (e << a_.tile.channel_bits) < channels,
+                            from + place.offset);
     }
   }
 
@@ -295,7 +343,7 @@ class WindowStaging {
   /// Reads the slab for its largest magnitude and again to split it.
   __device__ __forceinline__ void stage_split(const Source& source) {
     const Scale scale = Scale::of(merge(!raw()              ? magnitudes_of(source)
-                                        : a_.tile.raw.boxed ? magnitudes_of_box(source.channels)
+                                        : a_.tile.raw.boxed ? magnitudes_of_box()
                                                             : magnitudes_of_lines()));
     barriers().slabs.wait_empty(cursor_);
     if (thread_ == 0) barriers().scales[cursor_.stage] = {scale.inverse, scale.fit};
@@ -314,7 +362,7 @@ class WindowStaging {
   __device__ __forceinline__ Magnitudes magnitudes_of(const Source& source) {
     Magnitudes magnitudes;
     const auto load = [&](const Place& place, int unit, float(&x)[kUnitElements]) {
-      load_unit(source, place, unit * a_.tile.unit_channels, x);
+      load_unit(source, place, unit, x);
     };
     for_units(source.places, load, [&](int, const float(&unit)[kUnitElements]) {
 #pragma unroll
@@ -352,11 +400,9 @@ class WindowStaging {
     return magnitudes;
   }
 
-  /// Of the first so many channels; what is outside the input is zero.
-  __device__ __forceinline__ Magnitudes magnitudes_of_box(int channels) {
-    const RawLines& lines = a_.tile.raw;
-    const int words = (lines.phase_bits > 0 ? lines.channels : min(channels, lines.channels)) *
-                      a_.raw_channel / kWord;
+  /// What is outside the input is zero.
+  __device__ __forceinline__ Magnitudes magnitudes_of_box() {
+    const int words = a_.raw_lines * a_.tile.raw.pitch / kWord;
     Magnitudes magnitudes;
 #pragma unroll 2
     for (int word = thread_; word < words; word += T::kStagingThreads)
@@ -401,6 +447,7 @@ class WindowStaging {
   Cursor cursor_, lines_;  // of slabs and of raw lines
   int thread_;
   int turn_ = 0;
+  int slabs_to_clear_ = 0;
 };
 
 }  // namespace im2win::cuda::fused

@@ -91,10 +91,10 @@ std::string describe(const Tile& tile) {
               ", ", tile.planes, " planes, ", tile.positions, " positions x ", tile.units,
               " units of ", tile.unit_channels, " x ", tile.unit_columns, ", ", tile.raw.stages,
               " x ", tile.raw.channels, " x ", tile.raw.rows, tile.raw.boxed ? " boxed" : " raw",
-              tile.raw.apart ? " rows" : "", " lines of ", tile.raw.pitch, ", ", tile.tap_groups,
-              " tap groups x ", tile.chunks, " chunks, ", tile.steps[0].count, " steps, ",
-              tile.slab_stages, " slabs, ", tile.filter_stages, " filter stages",
-              tile.resident ? " (resident)" : "");
+              tile.raw.apart ? " rows" : "", tile.raw.transposed() ? " transposed" : "",
+              " lines of ", tile.raw.pitch, ", ", tile.tap_groups, " tap groups x ", tile.chunks,
+              " chunks, ", tile.steps[0].count, " steps, ", tile.slab_stages, " slabs, ",
+              tile.filter_stages, " filter stages", tile.resident ? " (resident)" : "");
 }
 
 }  // namespace im2win::cuda::fused

@@ -162,8 +162,13 @@ struct RawLines {
   // Channels that are congruent modulo 2 to this power are a box: their lines begin equally far past words.
   int32_t phase_bits;
   int32_t channels;  // lines of a slab: of its channels, or 1 where these are neighbours
-  int32_t rows;      // and of each channel and image: 1, or as many as there are rows of positions
-  int32_t pitch;     // elements from a line to the next one, whole words of 16 bytes
+  int32_t
+      rows;  // and of each channel and image: 1, or one a row of positions, or parts of a long one
+  int32_t pitch;  // elements from a line to the next one, whole words of 16 bytes
+  // Positions that a pixel of a box may have, if its lines are transposed word by word (see transpose.cuh); or 0.
+  int32_t pixel_positions;
+
+  constexpr bool transposed() const { return pixel_positions > 0; }
 };
 
 struct Tile {
@@ -173,7 +178,8 @@ struct Tile {
   int32_t planes, plane_positions;
   int32_t origin[kMaxPlanes];  // the input column of a plane's first position in the tile's
   int32_t positions;           // of all planes
-  int32_t positions_pitch;     // of a unit, at least `positions`, odd: units differ in banks
+  int32_t
+      positions_pitch;  // of a unit, above `positions`, odd: units differ in banks; or as many, in boxes
   // wgmma's columns: column c is at position c / 8 * group_stride + c % 8, and belongs to row
   // c / column_pitch of the tile. Either rows follow each other with their halo, which yields
   // columns that are no outputs (8, pitch), or the tile is 8 wide (pitch, 8).
@@ -183,6 +189,7 @@ struct Tile {
   int32_t overrun;            // positions past a slab that columns which are no outputs reach
 
   int32_t unit_channels;     // of a unit
+  int32_t channel_bits;      // which are 2 to this power apart, those of as many units in turn
   int32_t unit_columns;      // and its tap columns; in im2win_stem it may have several rows of them
   int32_t units;             // channel units of a slab
   int32_t chunks;            // slabs of all channels
@@ -203,6 +210,11 @@ struct Tile {
   int32_t resident;  // whether all filters stay in shared memory
 
   constexpr int32_t slabs() const { return tap_groups * chunks; }
+  /// Of a slab: a unit's i'th.
+  constexpr int32_t channel(int32_t unit, int32_t i) const {
+    const int32_t among = unit & ((1 << channel_bits) - 1);
+    return (unit - among) * unit_channels + among + (i << channel_bits);
+  }
   constexpr bool boxed() const { return row_units > 1; }
   /// Where a unit is in a slab, in units. Swizzles exchange the 16 bytes of a row according to address
   /// bits 7 to 9, as far as rows have so many (PTX ISA, "Swizzling modes").
@@ -264,6 +276,13 @@ bool has_output_boxes(const Problem& problem, Operands operands);
 
 /// How many neighbouring pixels of a filter are a word of the output, whichever tile and filter they are of.
 int row_word(const Problem& problem, const Tile& tile);
+
+/// Of the planes whose columns are congruent modulo the stride, how many come before this one.
+constexpr int planes_alike(const Tile& tile, int plane, int stride_w) {
+  int count = 0;
+  for (int i = 0; i < plane; ++i) count += (tile.origin[plane] - tile.origin[i]) % stride_w == 0;
+  return count;
+}
 
 /// Input columns that a position's plane and unit reach to the right of the first plane's element.
 int32_t reach_right(const Problem& problem, const Tile& tile);

@@ -41,6 +41,25 @@ inline void load_matrices(uint32_t row, uint32_t (&x)[4]) {
     std::memcpy(&x[matrix], dynamic_shared_memory + rows[8 * matrix + lane / 4] + lane % 4 * 4, 4);
 }
 
+inline void load_matrices_transposed(uint32_t row, uint32_t (&x)[4]) {
+  const uint64_t* rows = emulator::exchange(row);
+  const unsigned lane = threadIdx.x % 32;
+  for (unsigned matrix = 0; matrix < 4; ++matrix) {
+    uint16_t pair[2];
+    for (unsigned i = 0; i < 2; ++i)
+      std::memcpy(&pair[i],
+                  dynamic_shared_memory + rows[8 * matrix + lane % 4 * 2 + i] + lane / 4 * 2, 2);
+    x[matrix] = pair[0] | uint32_t{pair[1]} << 16;
+  }
+}
+
+inline void store_matrices(uint32_t row, const uint32_t (&x)[4]) {
+  const uint64_t* rows = emulator::exchange(row);
+  const unsigned lane = threadIdx.x % 32;
+  for (unsigned matrix = 0; matrix < 4; ++matrix)
+    std::memcpy(dynamic_shared_memory + rows[8 * matrix + lane / 4] + lane % 4 * 4, &x[matrix], 4);
+}
+
 /// d += a * b, 16 rows by 8 columns by kSteps elements, of which `at` reads one of a's or b's bytes.
 template <unsigned kSteps>
 void multiply(float* d, const uint32_t (&a)[4], uint32_t b0, uint32_t b1,
