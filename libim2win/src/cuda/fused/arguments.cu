@@ -75,6 +75,16 @@ bool has_filter_words(const Problem& problem) {
          has_word_pixels(problem.output, bytes);
 }
 
+/// Whether the channels of a filter that make a slab are neighbours in memory, so many elements in whole words.
+bool has_line_words(const Problem& problem, int64_t slab, int64_t word) {
+  const Tensor& filter = problem.filter;
+  const int64_t plane = problem.r * problem.s, channels = problem.c_per_group();
+  return (problem.s == 1 || filter.stride[3] == 1) &&
+         (problem.r == 1 || filter.stride[2] == problem.s) &&
+         (channels == 1 || filter.stride[1] == plane) && slab % word == 0 &&
+         channels * plane % word == 0 && (problem.k == 1 || filter.stride[0] % word == 0);
+}
+
 }  // namespace
 
 template <class Element>
@@ -181,10 +191,14 @@ PackArguments::PackArguments(const Problem& problem, const TileChoice& choice,
   keeps_elements = is_kept && !is_dense(problem.filter);
   kept_bytes = is_kept && !keeps_elements ? problem.filter.elements() * element_bytes(problem.dtype)
                                           : int64_t{0};
-  pitch = static_cast<int32_t>(slab_channels.divisor * tile.group_rows * slab_columns.divisor) | 1;
+  const int64_t slab = slab_channels.divisor * tile.group_rows * slab_columns.divisor;
+  const int64_t word = kUnitBytes / element_bytes(problem.dtype);
+  pitch = static_cast<int32_t>((ceil_div(slab, word) | 1) * word);
   channels_fastest = problem.filter.stride[1] == 1 && slab_channels.divisor > 1;
   words = operands != Operands::kSplit && tile.channel_bits == 0 &&
           has_unit_words(problem.filter, channels, element_bytes(problem.dtype), tile);
+  lines = !words && !keeps_elements && tile.slabs() == tile.chunks &&
+          has_line_words(problem, slab, word);
   std::copy(std::begin(problem.filter.stride), std::end(problem.filter.stride), stride);
 }
 

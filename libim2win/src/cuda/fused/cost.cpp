@@ -10,16 +10,17 @@ struct CostModel::Rates {
   double norm;             // see cycles()
   double batch, slab_end;  // cycles of a warpgroup that multiplies, beside those of products
   double filters = 0;      // cycles a byte
-  // Of a slab and of each of its units: from the input as it is, from boxes of lines, from lines; of a line.
+  // Of a slab and of each of its units: from the input as it is, from boxes of lines, from lines; of an element
+  // of boxes, and of a line.
   double slab, unit;
-  double boxed_slab = 0, boxed_unit = 0;
+  double boxed_slab = 0, boxed_unit = 0, boxed_element = 0;
   double lined_slab = 0, lined_unit = 0, line = 0;
   double few_threads;  // times as long with half of the staging threads
   // Of writing a tile, its columns, if they go out by words or one by one, and pieces of memory.
   double tile = 0, column, odd_column, piece;
 };
 
-const CostModel::Rates& CostModel::rates(bool copied) const {
+const CostModel::Rates& CostModel::rates(const Tile& tile, bool copied) const {
   static constexpr Rates kSplit = {.norm = 2.33,
                                    .batch = 680,
                                    .slab_end = 1190,
@@ -60,11 +61,25 @@ const CostModel::Rates& CostModel::rates(bool copied) const {
                                       .column = 20,
                                       .odd_column = 20,
                                       .piece = 120};
+  static constexpr Rates kTransposed = {.norm = 3.6,
+                                        .batch = 430,
+                                        .slab_end = 95,
+                                        .slab = 0,
+                                        .unit = 0,
+                                        .boxed_slab = 1310,
+                                        .boxed_unit = 0.69,
+                                        .boxed_element = 0.059,
+                                        .few_threads = 1.35,
+                                        .tile = 580,
+                                        .column = 20,
+                                        .odd_column = 87,
+                                        .piece = 320};
+  if (tile.raw.transposed()) return kTransposed;
   return split_ ? kSplit : copied ? kCopied : kGathered;
 }
 
 double CostModel::cycles(const Tile& tile, const KernelShape& shape) const {
-  const Rates& rates = this->rates(has_units_);
+  const Rates& rates = this->rates(tile, has_units_);
   const double steps = static_cast<double>(tile.total_steps());
   const double warpgroups = shape.multiplying_warpgroups;
   const double own_products = steps * shape.columns / 2 * (split_ ? 3 : 1);
@@ -87,7 +102,7 @@ double CostModel::cycles(const Tile& tile, const KernelShape& shape) const {
 }
 
 double CostModel::write_cycles(const Tile& tile, const KernelShape& shape) const {
-  const Rates& rates = this->rates(has_units_);
+  const Rates& rates = this->rates(tile, has_units_);
   if (tile.stored) return 800 + 4.0 * shape.columns;
   if (problem_.output.stride[1] == 1) return (split_ ? 38.0 : 25.0) * shape.columns;
   // Neighbours in memory that a warp writes at once: memory takes longer for parts of its sectors, which
@@ -100,12 +115,14 @@ double CostModel::write_cycles(const Tile& tile, const KernelShape& shape) const
 }
 
 double CostModel::slab_cycles(const Tile& tile, const KernelShape& shape) const {
-  const Rates& rates = this->rates(copies_);
+  const Rates& rates = this->rates(tile, copies_);
   double units = double(tile.positions) * tile.units;
   if (tile.boxed()) return 200 + 0.5 * units;
   if (shape.staging_warpgroups < 2) units *= rates.few_threads;
   if (tile.raw.stages == 0) return rates.slab + rates.unit * units;
-  if (tile.raw.boxed) return rates.boxed_slab + rates.boxed_unit * units;
+  if (tile.raw.boxed)
+    return rates.boxed_slab + rates.boxed_unit * units +
+           rates.boxed_element * double(tile.raw_lines()) * tile.raw.pitch;
   return rates.lined_slab + rates.lined_unit * units + rates.line * double(tile.raw_lines());
 }
 

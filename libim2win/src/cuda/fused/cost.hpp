@@ -23,8 +23,8 @@ class CostModel {
  private:
   struct Rates;
 
-  /// Where units are copied as they are, or come as boxes; or not.
-  const Rates& rates(bool copied) const;
+  /// Where units are copied as they are, come as boxes, or are transposed; or not.
+  const Rates& rates(const Tile& tile, bool copied) const;
   double write_cycles(const Tile& tile, const KernelShape& shape) const;
   double slab_cycles(const Tile& tile, const KernelShape& shape) const;
 

@@ -19,12 +19,12 @@ struct PackShared {
   // Lanes look up different units, for which the parameters' constant memory is slow.
   FilterUnit order[kMaxSteps][2];
   Scale scales[kPackFilters];
-  Moved elements[1];  // [filter][pitch]
+  alignas(kUnitBytes) Moved elements[1];  // [filter][pitch]
 };
 
 /// A slab's steps have two units of eight elements at most for each filter.
 constexpr int64_t kMaxPackSharedBytes =
-    sizeof(PackShared<float>) + int64_t{kPackFilters} * (kMaxSteps * 2 * 8 + 1) * 4;
+    sizeof(PackShared<float>) + int64_t{kPackFilters} * (kMaxSteps * 2 * 8 + 4) * 4;
 
 struct PackArguments {
   Tile tile;
@@ -37,7 +37,10 @@ struct PackArguments {
   int64_t blocks;
   int64_t filters_per_group, channels;
   int32_t tile_filters, filter_tiles;
-  int32_t pitch;  // of a filter's elements of a slab in shared memory, odd: filters differ in banks
+  int32_t
+      pitch;  // of a filter's elements of a slab in shared memory, an odd number of words: they differ in banks
+  bool
+      lines;  // whether a filter's elements of a slab are whole words of neighbours in memory, in that order
   // The filter is also kept as it is: so many bytes as they lie in memory, or element by element.
   int64_t kept_bytes;
   bool keeps_elements;
@@ -123,6 +126,26 @@ class FilterPacker {
     return magnitudes;
   }
 
+  /// Likewise, word by word.
+  __device__ __forceinline__ Magnitudes load_lines(const Moved* filter) {
+    constexpr int kWord = kUnitBytes / sizeof(Moved);
+    const int own = static_cast<int>(threadIdx.x / 32);
+    const int columns = static_cast<int>(a_.slab_columns.divisor);
+    const int count = channels_ * static_cast<int>(a_.rows[kind_].divisor) * columns / kWord;
+    const uint4* from = reinterpret_cast<const uint4*>(filter + (first_k_ + own) * a_.stride[0] +
+                                                       first_channel_ * a_.stride[1]);
+    uint4* to = reinterpret_cast<uint4*>(shared_.elements + own * a_.pitch);
+    Magnitudes magnitudes;
+#pragma unroll 4
+    for (int i = threadIdx.x % 32; i < count; i += 32) {
+      const uint4 word = ptx::load_if(own < filters_, from + i);
+      to[i] = word;
+      if constexpr (kOperands == Operands::kSplit)
+        magnitudes.add(reinterpret_cast<const float4&>(word));
+    }
+    return magnitudes;
+  }
+
   /// This block's part of the bytes that are kept as they lie.
   __device__ __forceinline__ void keep(const char* filter, char* exact) const {
     const int64_t each = a_.kept_bytes / a_.blocks / kUnitBytes * kUnitBytes + kUnitBytes;
@@ -147,6 +170,8 @@ class FilterPacker {
       const FilterUnit unit = shared_.order[i / 2][i % 2];
       if (kOperands != Operands::kSplit && a_.words) {
         load_word(unit, elements, filter, x);
+      } else if (a_.tile.unit_channels == kUnitElements) {
+        gather_channels(unit, filter, x);
       } else {
         gather(unit, filter, x);
       }
@@ -180,6 +205,18 @@ class FilterPacker {
   __device__ __forceinline__ int place(int channel, int row, int column) const {
     const int rows = static_cast<int>(a_.rows[kind_].divisor);
     return (channel * rows + row) * static_cast<int>(a_.slab_columns.divisor) + column;
+  }
+
+  /// A unit of channels alone.
+  __device__ __forceinline__ void gather_channels(const FilterUnit& unit, int filter,
+                                                  Moved (&x)[kUnitElements]) const {
+    const int bits = a_.tile.channel_bits, channel = a_.tile.channel(unit.unit, 0);
+    const int channels = unit.row >= 0 ? channels_ - channel : 0;
+    const Moved* from =
+        shared_.elements + filter * a_.pitch + place(channel, max(int{unit.row}, 0), unit.column);
+    const int step = place(1, 0, 0) << bits;
+#pragma unroll
+    for (int e = 0; e < kUnitElements; ++e) x[e] = e << bits < channels ? from[e * step] : Moved{};
   }
 
   __device__ __forceinline__ void gather(const FilterUnit& unit, int filter,
@@ -242,8 +279,11 @@ __global__ void __launch_bounds__(kPackThreads)
     shared.order[i / 2][i % 2] = a.order.unit[packer.kind()][i / 2][i % 2];
   const Moved* elements = reinterpret_cast<const Moved*>(filter);
   Magnitudes magnitudes;
-  if (!a.words || a.keeps_elements)
+  if (a.lines) {
+    magnitudes = packer.load_lines(elements);
+  } else if (!a.words || a.keeps_elements) {
     magnitudes = packer.load(elements, reinterpret_cast<Moved*>(packed + a.packed.exact));
+  }
   packer.keep(reinterpret_cast<const char*>(filter), packed + a.packed.exact);
   if constexpr (kOperands == Operands::kSplit) {
     magnitudes.merge_warp();

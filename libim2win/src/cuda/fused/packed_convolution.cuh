@@ -22,7 +22,7 @@ class PackedConvolution : public Convolution {
 
   void pack_filter(const void* filter, void* packed, void* stream) const override {
     PackArguments a = pack_arguments_;
-    if (reinterpret_cast<uintptr_t>(filter) % kUnitBytes != 0) a.words = false;
+    if (reinterpret_cast<uintptr_t>(filter) % kUnitBytes != 0) a.words = a.lines = false;
     launch_shared("fused_pack_kernel", pack_, a.blocks, kPackThreads,
                   static_cast<size_t>(pack_shared_bytes()), stream, Start::kInOrder, a,
                   static_cast<const Element*>(filter), static_cast<char*>(packed));
