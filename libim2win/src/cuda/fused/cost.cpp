@@ -10,12 +10,13 @@ struct CostModel::Rates {
   double norm;             // see cycles()
   double batch, slab_end;  // cycles of a warpgroup that multiplies, beside those of products
   double filters = 0;      // cycles a byte
-  // Of a slab and of each of its units: from the input as it is, from boxes of lines, from lines; of an element
-  // of boxes, and of a line.
+  // Of a slab and of each of its units: from the input as it is, from boxes of lines, from lines; of a line.
   double slab, unit;
-  double boxed_slab = 0, boxed_unit = 0, boxed_element = 0;
+  double boxed_slab = 0, boxed_unit = 0;
   double lined_slab = 0, lined_unit = 0, line = 0;
-  double few_threads;  // times as long with half of the staging threads
+  double transposed_slab = 0, transposed_word = 0,
+         transposed_unit = 0;  // words that are read, units put down
+  double few_threads;          // times as long with half of the staging threads
   // Of writing a tile, its columns, if they go out by words or one by one, and pieces of memory.
   double tile = 0, column, odd_column, piece;
 };
@@ -61,19 +62,19 @@ const CostModel::Rates& CostModel::rates(const Tile& tile, bool copied) const {
                                       .column = 20,
                                       .odd_column = 20,
                                       .piece = 120};
-  static constexpr Rates kTransposed = {.norm = 3.6,
-                                        .batch = 430,
-                                        .slab_end = 95,
+  static constexpr Rates kTransposed = {.norm = 4,
+                                        .batch = 600,
+                                        .slab_end = 150,
                                         .slab = 0,
                                         .unit = 0,
-                                        .boxed_slab = 1310,
-                                        .boxed_unit = 0.69,
-                                        .boxed_element = 0.059,
-                                        .few_threads = 1.35,
-                                        .tile = 580,
-                                        .column = 20,
-                                        .odd_column = 87,
-                                        .piece = 320};
+                                        .transposed_slab = 1480,
+                                        .transposed_word = 0.08,
+                                        .transposed_unit = 0.58,
+                                        .few_threads = 1.64,
+                                        .tile = 1230,
+                                        .column = 15,
+                                        .odd_column = 47,
+                                        .piece = 285};
   if (tile.raw.transposed()) return kTransposed;
   return split_ ? kSplit : copied ? kCopied : kGathered;
 }
@@ -116,13 +117,17 @@ double CostModel::write_cycles(const Tile& tile, const KernelShape& shape) const
 
 double CostModel::slab_cycles(const Tile& tile, const KernelShape& shape) const {
   const Rates& rates = this->rates(tile, copies_);
-  double units = double(tile.positions) * tile.units;
-  if (tile.boxed()) return 200 + 0.5 * units;
-  if (shape.staging_warpgroups < 2) units *= rates.few_threads;
+  const double all_units = double(tile.positions) * tile.units;
+  if (tile.boxed()) return 200 + 0.5 * all_units;
+  const double times = shape.staging_warpgroups < 2 ? rates.few_threads : 1;
+  if (tile.raw.transposed()) {
+    const double words = double(tile.raw_lines()) * tile.raw.pitch / traits_.unit_elements;
+    const double word = rates.transposed_word + rates.transposed_unit * tile.raw.pixel_positions;
+    return rates.transposed_slab + word * words * times;
+  }
+  const double units = all_units * times;
   if (tile.raw.stages == 0) return rates.slab + rates.unit * units;
-  if (tile.raw.boxed)
-    return rates.boxed_slab + rates.boxed_unit * units +
-           rates.boxed_element * double(tile.raw_lines()) * tile.raw.pitch;
+  if (tile.raw.boxed) return rates.boxed_slab + rates.boxed_unit * units;
   return rates.lined_slab + rates.lined_unit * units + rates.line * double(tile.raw_lines());
 }
 

@@ -96,13 +96,13 @@ bool plane_boxes(const Problem& problem, Operands operands, const Tile& tile, Ra
 }
 
 /// Words of a box's pixels as units of its channels. Eight lines are read at a time, which meet all banks if an
-/// odd number of words is between them. A line that is too long for a box goes on in another.
-void transpose(const Problem& problem, Operands operands, const Tile& tile, RawLines& box) {
+/// odd number of words is between them. A line that is too long for a box goes on in another. Returns whether
+/// slabs of more channels would not be better.
+bool transpose(const Problem& problem, Operands operands, const Tile& tile, RawLines& box) {
   const int phases = 1 << box.phase_bits, word = kUnitBytes / moved_bytes(operands);
   const bool is_placed_once = tile.run == 0 || (box.apart && tile.planes == 1);
-  if (!are_elements(operands) || tile.unit_columns > 1 || tile.units % phases != 0 ||
-      !is_placed_once)
-    return;
+  if (!are_elements(operands) || tile.unit_columns > 1 || !is_placed_once) return true;
+  if (tile.units % phases != 0) return problem.c_per_group() < phases * tile.unit_channels;
   for (int plane = 0; plane < tile.planes; ++plane)
     box.pixel_positions = std::max(
         box.pixel_positions, planes_alike(tile, plane, static_cast<int>(problem.stride_w)) + 1);
@@ -111,6 +111,7 @@ void transpose(const Problem& problem, Operands operands, const Tile& tile, RawL
   if (!box.apart && tile.images == 1) box.rows = static_cast<int32_t>(ceil_div(words, kMostWords));
   const int64_t each = box.apart ? words : ceil_div(words, box.rows);
   box.pitch = static_cast<int32_t>((each | 1) * word);
+  return true;
 }
 
 /// A box, or those that follow each other: of phases, and of the parts of long lines.
@@ -156,8 +157,7 @@ int raw_forms(const Problem& problem, Operands operands, const Tile& tile,
   for (const auto box_of : {row_boxes, plane_boxes}) {
     RawLines box{};
     box.channels = static_cast<int32_t>(slab_channels);
-    if (!box_of(problem, operands, tile, box)) continue;
-    transpose(problem, operands, tile, box);
+    if (!box_of(problem, operands, tile, box) || !transpose(problem, operands, tile, box)) continue;
     if (fits_boxes(box, tile, moved_bytes(operands))) forms[count++] = box;
   }
   if (!has_raw_lines(problem, tile, word)) return count;

@@ -31,8 +31,10 @@ Arguments<Element>::Arguments(const Problem& problem, const StemChoice& choice,
       band_stages(bands.stages),
       lines(lines_of(problem)),
       writes_sectors(has_sectors(problem)),
-      filter_sets(problem.groups * this->filter_tiles.divisor) {
-  const auto set_tiles = static_cast<int32_t>(this->tiles / filter_sets.divisor);
+      sets(choice.sets),
+      filter_sets(problem.groups * this->filter_tiles.divisor / sets),
+      group_sets(this->filter_tiles.divisor / sets) {
+  const auto set_tiles = static_cast<int32_t>(this->tiles / filter_sets.divisor / sets);
   set_blocks =
       static_cast<int32_t>(std::clamp<int64_t>(blocks / filter_sets.divisor, 1, set_tiles));
   block_tiles = set_tiles / set_blocks;

@@ -22,8 +22,9 @@ struct Arguments : fused::Arguments<Element> {
   Divisor band_positions, band_channels, band_stages;
   Lines lines;
   bool writes_sectors;  // whether eight pixels of a row are whole sectors of 32 bytes of the output
-  // Blocks take turns with sets of filters, and share a set's tiles.
-  Divisor filter_sets;
+  // Blocks have some tiles' filters each, take turns with these, and share the tiles that have the same.
+  int32_t sets;
+  Divisor filter_sets, group_sets;
   int32_t set_blocks, block_tiles, more_tiles;  // so many blocks have one more tile
 
   /// `blocks` at the same time.
@@ -56,9 +57,9 @@ class StripWalk {
  public:
   __device__ __forceinline__ explicit StripWalk(const Arguments<Element>& a) : a_(a) {
     const auto [part, set] = a.filter_sets.divide(static_cast<int32_t>(blockIdx.x));
-    const auto [group, filter_tile] = a.filter_tiles.divide(set);
+    const auto [group, in_group] = a.group_sets.divide(set);
     first_.group = group;
-    first_.filter_tile = filter_tile;
+    first_.filter_tile = in_group * a.sets;
     number_ = begin(part);
     end_ = begin(part + 1);
     enter();

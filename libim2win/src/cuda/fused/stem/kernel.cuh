@@ -20,7 +20,7 @@ template <class T>
 __device__ __forceinline__ void load_filters(const Arguments<typename T::Element>& a,
                                              Block<T> block, const TilePosition& first) {
   namespace ptx = ::cuda::ptx;
-  const auto bytes = static_cast<uint32_t>(a.packed.tile_bytes);
+  const auto bytes = static_cast<uint32_t>(a.sets * a.packed.tile_bytes);
   const int64_t set = int64_t{first.group} * a.filter_tiles.divisor + first.filter_tile;
   uint64_t* full = &barriers().filters;
   ptx::mbarrier_arrive_expect_tx(ptx::sem_release, ptx::scope_cta, ptx::space_shared, full, bytes);
@@ -43,14 +43,17 @@ __device__ __forceinline__ void multiply_and_write(const Arguments<typename T::E
     const int rows = strip.rows(), bands = strip.bands(), more = a.bands.more_rows();
     for (int row = warpgroup; row < more; row += kRows) multiplier.pass(row - more, bands);
     for (int row = warpgroup; row < rows; row += kRows) {
-      Sums<T::kSums> sums;
-      multiplier.multiply(row, sums);
-      TilePosition tile = strip.first();
-      tile.p += row - warpgroup;
-      if (const RowWriter<T> writer(a, block, tile, warpgroup); writer.takes(sums)) {
-        writer.write(sums);
-      } else {
-        Writer<T>(a, block, tile).write(sums, false);
+      for (int set = may_have_sets(T::kShape) ? a.sets - 1 : 0; set >= 0; --set) {
+        Sums<T::kSums> sums;
+        multiplier.multiply(row, set, sums);
+        TilePosition tile = strip.first();
+        tile.p += row - warpgroup;
+        tile.filter_tile += set;
+        if (const RowWriter<T> writer(a, block, tile, warpgroup); writer.takes(sums)) {
+          writer.write(sums);
+        } else {
+          Writer<T>(a, block, tile).write(sums, false);
+        }
       }
     }
     for (int row = warpgroup; row < more; row += kRows) multiplier.pass(rows + row, bands);

@@ -32,12 +32,13 @@ class RowMultiplier {
     }
   }
 
-  /// The sums of a strip's row.
-  __device__ __forceinline__ void multiply(int row, Sums<T::kSums>& sums) const {
+  /// The sums of a strip's row, of one of the block's sets of filters. With the first set, which comes last, the
+  /// row's bands are handed back.
+  __device__ __forceinline__ void multiply(int row, int set, Sums<T::kSums>& sums) const {
     if (a_.bands.batches == 1) {
-      multiply_batches<1>(row, sums);
+      multiply_batches<1>(row, set, sums);
     } else {
-      multiply_batches<kMaxBandBatches>(row, sums);
+      multiply_batches<kMaxBandBatches>(row, set, sums);
     }
   }
 
@@ -110,28 +111,29 @@ class RowMultiplier {
 
   /// Code for each number of steps: while products are under way, the compiler takes no branches.
   template <int kBatches>
-  __device__ __forceinline__ void multiply_batches(int row, Sums<T::kSums>& sums) const {
+  __device__ __forceinline__ void multiply_batches(int row, int set, Sums<T::kSums>& sums) const {
     switch (a_.bands.batch_steps) {
-      case 2: return multiply_row<kBatches, 2>(row, sums);
-      case 3: return multiply_row<kBatches, 3>(row, sums);
-      case 4: return multiply_row<kBatches, 4>(row, sums);
-      default: return multiply_row<kBatches, max_batch_steps(T::kOperands)>(row, sums);
+      case 2: return multiply_row<kBatches, 2>(row, set, sums);
+      case 3: return multiply_row<kBatches, 3>(row, set, sums);
+      case 4: return multiply_row<kBatches, 4>(row, set, sums);
+      default: return multiply_row<kBatches, max_batch_steps(T::kOperands)>(row, set, sums);
     }
   }
 
   template <int kBatches, int kSteps>
-  __device__ __forceinline__ void multiply_row(int row, Sums<T::kSums>& sums) const {
+  __device__ __forceinline__ void multiply_row(int row, int set, Sums<T::kSums>& sums) const {
     if constexpr (kSplit) {
       multiply_split<kBatches, kSteps>(row, sums);
     } else {
-      multiply_whole<kBatches * kSteps>(row, sums);
+      multiply_whole<kBatches * kSteps>(row, set, sums);
     }
   }
 
   /// One sum an output all the way.
   template <int kSteps>
-  __device__ __forceinline__ void multiply_whole(int row, Sums<T::kSums>& sums) const {
+  __device__ __forceinline__ void multiply_whole(int row, int set, Sums<T::kSums>& sums) const {
     Place place = begin(row);
+    place.filters = place.filters + static_cast<uint32_t>(set * a_.bands.count * kSteps * kStep);
     const Cursor first = place.band;
     for (int band = 0; band < a_.bands.count; ++band) {
       barriers().bands.wait_full(place.band);
@@ -144,7 +146,7 @@ class RowMultiplier {
       advance<kSteps>(place);
     }
     WgmmaOrder::end(sums.sum);
-    hand_back_all(first);
+    if (set == 0) hand_back_all(first);
     sums.doubt[0] = sums.doubt[1] = 0;
   }
 

@@ -108,12 +108,27 @@ Tile tile_of(const Problem& problem, const KernelShape& shape, const Layout& lay
   return tile;
 }
 
-/// As many bands as there is room for; more than a row's, lest those who stage wait for the row's end.
-bool fit_bands(const KernelShape& shape, Operands operands, const Chip& chip, StemChoice& choice) {
-  const int least = choice.bands.of_rows(1) + 1;
+/// As many bands as there is room for; more than those of so many rows, lest those who stage wait for a row's end.
+bool fit_bands(const KernelShape& shape, Operands operands, const Chip& chip, int rows,
+               StemChoice& choice) {
+  const int least = choice.bands.of_rows(rows) + 1;
   for (choice.bands.stages = kMaxBands; choice.bands.stages >= least; --choice.bands.stages)
     if (stem_layout(choice, shape, operands).total <= chip.shared_bytes) return true;
   return false;
+}
+
+/// All filters of a group, so that its input is staged once; or those of a tile. Split ones have scales, which are
+/// in registers.
+bool fit_block(const Problem& problem, const KernelShape& shape, Operands operands,
+               const Chip& chip, StemChoice& choice) {
+  constexpr int kMaxSets = 8;
+  const int64_t all = ceil_div(problem.k_per_group(), int64_t{shape.filters});
+  choice.sets = static_cast<int32_t>(std::min<int64_t>(all, kMaxSets));
+  if (choice.sets == all && operands != Operands::kSplit && may_have_sets(shape) &&
+      fit_bands(shape, operands, chip, kRows, choice))
+    return true;
+  choice.sets = 1;
+  return fit_bands(shape, operands, chip, 1, choice);
 }
 
 /// Of a strip's row, in columns: those that are multiplied, and what a row takes beside.
@@ -140,7 +155,7 @@ SharedLayout stem_layout(const StemChoice& choice, const KernelShape& shape, Ope
   layout.part = choice.bands.part_bytes;
   layout.slab = choice.bands.bytes;
   layout.filters = kBarrierBytes;
-  layout.slabs = layout.filters + choice.tile.tile.steps[0].count * step;
+  layout.slabs = layout.filters + choice.sets * choice.tile.tile.steps[0].count * step;
   layout.patches = layout.slabs + choice.bands.stages * layout.slab;
   layout.columns = layout.patches + patch_bytes(shape);
   layout.total = layout.columns +
@@ -165,7 +180,7 @@ bool choose_stem(const Problem& problem, Operands operands, const KernelShape* s
     layout.pair(candidate.tile.order);
     candidate.bands = layout.bands;
     if (tile_count(problem, candidate.tile.tile, shapes[i]) < double(kMaxTiles) &&
-        fit_bands(shapes[i], operands, chip, candidate))
+        fit_block(problem, shapes[i], operands, chip, candidate))
       choice = candidate;
   }
   return choice.tile.kernel >= 0;

@@ -1,7 +1,7 @@
 // How im2win_stem cuts a problem of few channels. Host-only arithmetic and plain data.
 //
-// A block computes 64 filters of a *strip*: of some columns of an image's outputs, row after row, as many
-// at a time as warpgroups multiply. In shared memory it keeps a ring of *bands*: rows of the input under
+// A block computes 64 filters, or a few times as many where it has room for them, of a *strip*: of some columns of
+// an image's outputs, row after row, as many at a time as warpgroups multiply. In shared memory it keeps a ring of *bands*: rows of the input under
 // a strip, as many as the filter steps down from an output row to the next, each staged once for all
 // the output rows whose windows meet it.
 //
@@ -60,9 +60,13 @@ struct Bands {
   constexpr int32_t more_rows() const { return (count - 1) * apart; }
 };
 
+/// Whether a block may have several sets of filters. Sums of wider rows leave no register to count them.
+constexpr bool may_have_sets(const KernelShape& shape) { return shape.columns <= 64; }
+
 struct StemChoice {
   TileChoice tile;  // as far as packed filters and writing go
   Bands bands;
+  int32_t sets;  // of a tile's filters that a block has
 };
 
 /// The tile of the cheaper of the shapes that can take the problem. False if none can.
