@@ -22,7 +22,10 @@ class WindowStaging {
   using Element = typename T::Element;
 
   __device__ __forceinline__ WindowStaging(const Arguments<Element>& a, Block<T> block)
-      : a_(a), block_(block), thread_(static_cast<int>(threadIdx.x)) {}
+      : a_(a),
+        block_(block),
+        thread_(static_cast<int>(threadIdx.x)),
+        transposition_(a, block, thread_) {}
 
   __device__ __forceinline__ void run() {
     for (int32_t number = blockIdx.x; number < a_.tiles; number += gridDim.x) {
@@ -98,14 +101,14 @@ class WindowStaging {
 
   /// Likewise of pixels. Positions that no pixel has are zero in slabs that have been cleared since.
   __device__ __forceinline__ void place_pixels(const TilePosition& tile, int tap_row) {
-    const Transposition<T> transposition(a_, block_, thread_);
-    const Edges edges = transposition.edges(tile, tap_row);
+    transposition_.enter(tile, tap_row);
+    const Edges edges = transposition_.edges(tile, tap_row);
     if (edges == barriers().placed_for) return;
     sync();
     if (thread_ == 0) barriers().placed_for = edges;
-    transposition.clear_table();
+    transposition_.clear_table();
     sync();
-    transposition.place(edges);
+    transposition_.place(edges);
     sync();
     slabs_to_clear_ = a_.tile.slab_stages;
   }
@@ -163,7 +166,7 @@ class WindowStaging {
     if (raw()) barriers().raw.wait_full(lines_);
     if (transposed()) {
       barriers().slabs.wait_empty(cursor_);
-      transpose(tile, tap_group);
+      transpose();
       release(cursor_.stage);
     } else {
       stage_units(tile, tap_group, chunk);
@@ -175,7 +178,7 @@ class WindowStaging {
     cursor_.advance(a_.tile.slab_stages);
   }
 
-  __device__ __forceinline__ void transpose(const TilePosition& tile, int tap_row) {
+  __device__ __forceinline__ void transpose() {
     char* const slab = block_.slab(cursor_.stage);
     if (slabs_to_clear_ > 0) {
       --slabs_to_clear_;
@@ -183,9 +186,8 @@ class WindowStaging {
         reinterpret_cast<uint4*>(slab)[i] = make_uint4(0, 0, 0, 0);
       sync();
     }
-    Transposition<T>(a_, block_, thread_)
-        .transpose(tile, tap_row, ptx::shared_address(block_.raw(lines_.stage)),
-                   ptx::shared_address(slab));
+    transposition_.transpose(ptx::shared_address(block_.raw(lines_.stage)),
+                             ptx::shared_address(slab));
   }
 
   /// Unit by unit.
@@ -446,6 +448,7 @@ class WindowStaging {
   Block<T> block_;
   Cursor cursor_, lines_;  // of slabs and of raw lines
   int thread_;
+  Transposition<T> transposition_;
   int turn_ = 0;
   int slabs_to_clear_ = 0;
 };

@@ -23,7 +23,19 @@ class Transposition {
   using Element = typename T::Element;
 
   __device__ __forceinline__ Transposition(const Arguments<Element>& a, Block<T> block, int thread)
-      : a_(a), block_(block), thread_(thread), lane_(thread % 32) {}
+      : a_(a),
+        block_(block),
+        thread_(thread),
+        lane_(thread % 32),
+        unit_bits_(__ffs(min(a.tile.units, kMatrices)) - 1),
+        count_(a.tile.images * a.tile.raw.rows * static_cast<int>(a.raw_words.divisor)) {}
+
+  /// The slabs that follow are of this tile.
+  __device__ __forceinline__ void enter(const TilePosition& tile, int tap_row) {
+    const LinePixels<Element> pixels(a_, tile, tap_row);
+    first_ = a_.tile.raw.apart ? pixels.x(0) : pixels.first(0);
+    begin_ = static_cast<uint32_t>(tile.begin);
+  }
 
   /// What a tile's pixels depend on.
   __device__ __forceinline__ Edges edges(const TilePosition& tile, int tap_row) const {
@@ -68,22 +80,16 @@ class Transposition {
   }
 
   /// A slab of the tile. Its lines are there.
-  __device__ __forceinline__ void transpose(const TilePosition& tile, int tap_row, uint32_t lines,
-                                            uint32_t slab) const {
+  __device__ __forceinline__ void transpose(uint32_t lines, uint32_t slab) const {
     const int units = a_.tile.units, phase_bits = a_.tile.raw.phase_bits;
     const bool in_pairs = units == 2 * kMatrices && phase_bits <= 2;  // units four apart are alike
-    const int together = min(units, kMatrices);                       // of a word
-    const LinePixels<Element> pixels(a_, tile, tap_row);
-    for (int unit = lane_ / 8 & (together - 1); unit < units;
+    for (int unit = lane_ / 8 & ((1 << unit_bits_) - 1); unit < units;
          unit += in_pairs ? 2 * kMatrices : kMatrices) {
       const Words words = {
           .source = lines + source_of(unit),
           .table = ptx::shared_address(table()) +
-                   static_cast<uint32_t>(kWord + lane_ % 8 - shift(pixels, unit)) * kElementBytes,
-          .to = slab + static_cast<uint32_t>(unit * a_.tile.positions_pitch) * kUnitBytes,
-          .begin = static_cast<uint32_t>(tile.begin),
-          .together = kMatrices / together,
-          .own = lane_ / 8 >> (__ffs(together) - 1)};
+                   static_cast<uint32_t>(kWord + lane_ % 8 - shift(unit)) * kElementBytes,
+          .to = slab + static_cast<uint32_t>(unit * a_.tile.positions_pitch) * kUnitBytes};
       if (in_pairs) {
         transpose_words<2>(words);
       } else {
@@ -100,11 +106,9 @@ class Transposition {
 
   /// The words of the pixels of a unit's channels.
   struct Words {
-    uint32_t source;    // the first one's, of the channel whose row of a matrix this lane gives
-    uint32_t table;     // the position of that pixel of it whose row this lane gives
-    uint32_t to;        // the unit of the slab's first position
-    uint32_t begin;     // of a run
-    int together, own;  // how many a warp has at a time, and which of them this lane
+    uint32_t source;  // the first one's, of the channel whose row of a matrix this lane gives
+    uint32_t table;   // the position of that pixel of it whose row this lane gives
+    uint32_t to;      // the unit of the slab's first position
   };
 
   __device__ __forceinline__ int pitch() const { return pixel_table_pitch(a_.tile); }
@@ -122,26 +126,25 @@ class Transposition {
                                  kElementBytes);
   }
   /// How far past a word lines begin.
-  __device__ __forceinline__ int shift(const LinePixels<Element>& pixels, int unit) const {
-    const int first =
-        a_.tile.raw.apart ? pixels.x(0) : phase_of(unit) * a_.h * a_.w + pixels.first(0);
-    return first & (kWord - 1);
+  __device__ __forceinline__ int shift(int unit) const {
+    const int phase = a_.tile.raw.apart ? 0 : phase_of(unit) * a_.h * a_.w;
+    return (phase + first_) & (kWord - 1);
   }
 
   /// Of kUnits units, four apart.
   template <int kUnits>
   __device__ __forceinline__ void transpose_words(const Words& words) const {
     constexpr int kTimes = 2;  // that a warp reads before it writes
-    const int count = a_.tile.images * a_.tile.raw.rows * static_cast<int>(a_.raw_words.divisor);
-    const int step = kWarps * words.together;
+    const int together = kMatrices >> unit_bits_, step = kWarps * together;
     const uint32_t units_apart =
         static_cast<uint32_t>((kMatrices >> a_.tile.raw.phase_bits) * kWord * a_.raw_channel) *
         kElementBytes;
-    for (int first = thread_ / 32 * words.together; first < count; first += kTimes * step) {
+    for (int first = thread_ / 32 * together; first < count_; first += kTimes * step) {
       uint32_t units[kTimes][kUnits][4], table[kTimes], position[kTimes];
 #pragma unroll
       for (int i = 0; i < kTimes; ++i) {
-        const int word = min(first + i * step + words.own, count - 1);  // again, rather than none
+        // One that has been before, rather than none.
+        const int word = min(first + i * step + (lane_ / 8 >> unit_bits_), count_ - 1);
         table[i] = words.table + static_cast<uint32_t>(word) * kUnitBytes;
         position[i] = ptx::load_shared<uint16_t>(table[i]);
         const auto [line, in_line] = a_.raw_words.divide(word);
@@ -165,7 +168,7 @@ class Transposition {
         static_cast<uint32_t>(kMatrices * a_.tile.positions_pitch) * kUnitBytes;
     const uint32_t nowhere = static_cast<uint32_t>(a_.tile.positions);
     for (int left = a_.tile.raw.pixel_positions; true;) {
-      const uint32_t to = words.to + min(position - words.begin, nowhere) * kUnitBytes;
+      const uint32_t to = words.to + min(position - begin_, nowhere) * kUnitBytes;
 #pragma unroll
       for (int j = 0; j < kUnits; ++j) ptx::store_matrices(to + j * units_apart, units[j]);
       if (--left == 0) return;
@@ -177,6 +180,10 @@ class Transposition {
   const Arguments<Element>& a_;
   Block<T> block_;
   int thread_, lane_;
+  int unit_bits_;       // of the units of a word whose matrices a warp has at a time
+  int count_;           // words of a channel
+  int first_ = 0;       // the first line's first pixel, as far as it is known to words
+  uint32_t begin_ = 0;  // of a run
 };
 
 }  // namespace im2win::cuda::fused
