@@ -37,6 +37,20 @@ DENSE = [
     Problem(n=2, c=4, h=17, w=113, k=20, padding=same(1)),
     Problem(c=1, h=19, w=60, k=70, r=5, s=5, padding=same(2)),
     Problem(n=2, c=8, h=18, w=64, k=130, r=4, s=4, stride=(4, 4), groups=2),
+    # Planes that come as boxes of lines: by themselves, two and eight together, in parts, and with
+    # other rows between. Every other one is aligned in NCHW.
+    *(
+        problem
+        for plane in (
+            Problem(n=5, c=64, h=7, w=7, k=72, padding=same(1)),
+            Problem(n=3, c=64, h=14, w=14, k=136, padding=same(1)),
+            Problem(n=3, c=72, h=12, w=12, k=130),
+            Problem(n=2, c=64, h=28, w=28, k=128, stride=(2, 2), padding=same(1)),
+            Problem(n=2, c=128, h=28, w=28, k=64, r=1, s=1),
+            Problem(n=3, c=32, h=24, w=20, k=40, r=5, s=5, padding=same(2)),
+        )
+        for problem in (plane, plane)
+    ),
     # Padding past 2^29 makes the transform count in 64 bits.
     Problem(c=2, h=3, w=5, k=4, r=1, s=2, stride=(2**29, 1), padding=((2**29, 0), (1, 0))),
 ]
