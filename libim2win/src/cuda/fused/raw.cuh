@@ -247,7 +247,7 @@ class RawUnits {
   /// `first` is where the first line begins in the input, `channels` how many the slab has or more.
   /// Offsets of places count from `lines`, wherever that is. Lines of rows in boxes begin with a word; others
   /// begin as far past 16 bytes as their elements do in the input, which is the same for all of
-  /// a channel, and for channels that are a unit's apart (Search::has_raw_lines).
+  /// a channel, and for channels that are a unit's apart (see raw_lines.cpp).
   __device__ __forceinline__ RawUnits(const Arguments<Element>& a, uint32_t lines,
                                       const Moved* first, int channels)
       : unit_channels_(a.tile.unit_channels),
