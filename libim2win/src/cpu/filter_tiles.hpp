@@ -1,6 +1,6 @@
-// The filter as the im2win algorithm lays it out: group, tile of filters, tap in the
-// order of WindowPanel, filter of the tile. Tiles are padded with zeros to whole vectors. Behind them stands a flag: 1 if all weights are
-// finite, else 0.
+// The filter as the im2win algorithm lays it out: group, tile of filters, tap in the order of
+// WindowPanel, filter of the tile. Tiles are padded with zeros to whole vectors. Behind them stands a
+// flag: 1 if all weights are finite, else 0.
 #pragma once
 
 #include "cpu/kernels.hpp"

@@ -75,16 +75,6 @@ bool has_filter_words(const Problem& problem) {
          has_word_pixels(problem.output, bytes);
 }
 
-/// Whether the channels of a filter that make a slab are neighbours in memory, so many elements in whole words.
-bool has_line_words(const Problem& problem, int64_t slab, int64_t word) {
-  const Tensor& filter = problem.filter;
-  const int64_t plane = problem.r * problem.s, channels = problem.c_per_group();
-  return (problem.s == 1 || filter.stride[3] == 1) &&
-         (problem.r == 1 || filter.stride[2] == problem.s) &&
-         (channels == 1 || filter.stride[1] == plane) && slab % word == 0 &&
-         channels * plane % word == 0 && (problem.k == 1 || filter.stride[0] % word == 0);
-}
-
 }  // namespace
 
 template <class Element>
@@ -135,10 +125,8 @@ Arguments<Element>::Arguments(const Problem& problem, const TileChoice& choice,
       raw_words(std::max(tile.raw.pitch * static_cast<int>(sizeof(Element)) / kUnitBytes, 1)),
       raw_lines(static_cast<int32_t>(tile.raw_lines())),
       raw_column(tile.raw.boxed ? 1 : static_cast<int32_t>(raw_column_elements(problem))),
-      raw_phase((tile.raw.channels >> tile.raw.phase_bits) * tile.images * tile.raw.rows *
-                tile.raw.pitch),
-      raw_line(tile.raw.boxed ? (tile.raw.channels >> tile.raw.phase_bits) * tile.raw.pitch
-                              : tile.raw.pitch),
+      raw_phase(tile.raw.box_channels() * tile.images * tile.raw.rows * tile.raw.pitch),
+      raw_line((tile.raw.boxed ? tile.raw.box_channels() : 1) * tile.raw.pitch),
       raw_channel(tile.raw.boxed          ? tile.raw.pitch
                   : tile.raw.channels > 1 ? tile.images * tile.raw.rows * tile.raw.pitch
                                           : static_cast<int32_t>(stride_c)),
@@ -197,8 +185,10 @@ PackArguments::PackArguments(const Problem& problem, const TileChoice& choice,
   channels_fastest = problem.filter.stride[1] == 1 && slab_channels.divisor > 1;
   words = operands != Operands::kSplit && tile.channel_bits == 0 &&
           has_unit_words(problem.filter, channels, element_bytes(problem.dtype), tile);
-  lines = !words && !keeps_elements && tile.slabs() == tile.chunks &&
-          has_line_words(problem, slab, word);
+  // All taps of some channels, which are neighbours.
+  const int64_t all = problem.c_per_group() * problem.r * problem.s;
+  lines = !words && tile.slabs() == tile.chunks && problem.filter.is_nchw() && slab % word == 0 &&
+          all % word == 0;
   std::copy(std::begin(problem.filter.stride), std::end(problem.filter.stride), stride);
 }
 

@@ -20,18 +20,18 @@ enum : int {
 };
 
 /// Of a multiplying warpgroup: until the other lets it start.
-__device__ __forceinline__ void wait_to_start(bool is_first, int threads) {
+__device__ __forceinline__ void wait_to_start(bool is_first) {
   if (is_first) {
-    ptx::named_barrier(kFirstStartBarrier, threads);
+    ptx::named_barrier(kFirstStartBarrier, kMultiplyingThreads);
   } else {
-    ptx::named_barrier(kSecondStartBarrier, threads);
+    ptx::named_barrier(kSecondStartBarrier, kMultiplyingThreads);
   }
 }
-__device__ __forceinline__ void let_other_start(bool is_first, int threads) {
+__device__ __forceinline__ void let_other_start(bool is_first) {
   if (is_first) {
-    ptx::named_barrier_arrive(kSecondStartBarrier, threads);
+    ptx::named_barrier_arrive(kSecondStartBarrier, kMultiplyingThreads);
   } else {
-    ptx::named_barrier_arrive(kFirstStartBarrier, threads);
+    ptx::named_barrier_arrive(kFirstStartBarrier, kMultiplyingThreads);
   }
 }
 

@@ -31,7 +31,7 @@ class BoxedTensors {
                true},
         raw_(tile.raw),
         lines_{{3, 1, 2, 0},
-               {unsigned_of(raw_.pitch), unsigned_of(raw_.channels >> raw_.phase_bits),
+               {unsigned_of(raw_.pitch), unsigned_of(raw_.box_channels()),
                 unsigned_of(raw_.apart ? raw_.rows : 1), unsigned_of(tile.images)},
                false},
         filters_{{1, 3, 2, 0},

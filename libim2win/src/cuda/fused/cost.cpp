@@ -11,12 +11,12 @@ struct CostModel::Rates {
   double batch, slab_end;  // cycles of a warpgroup that multiplies, beside those of products
   double filters = 0;      // cycles a byte
   // Of a slab and of each of its units: from the input as it is, from boxes of lines, from lines; of a line.
-  double slab, unit;
+  double slab = 0, unit = 0;
   double boxed_slab = 0, boxed_unit = 0;
   double lined_slab = 0, lined_unit = 0, line = 0;
-  double transposed_slab = 0, transposed_word = 0,
-         transposed_unit = 0;  // words that are read, units put down
-  double few_threads;          // times as long with half of the staging threads
+  // Of a slab, of words that are read to be transposed, and of the units that they become.
+  double transposed_slab = 0, transposed_word = 0, transposed_unit = 0;
+  double few_threads;  // times as long with half of the staging threads
   // Of writing a tile, its columns, if they go out by words or one by one, and pieces of memory.
   double tile = 0, column, odd_column, piece;
 };
@@ -65,8 +65,6 @@ const CostModel::Rates& CostModel::rates(const Tile& tile, bool copied) const {
   static constexpr Rates kTransposed = {.norm = 4,
                                         .batch = 600,
                                         .slab_end = 150,
-                                        .slab = 0,
-                                        .unit = 0,
                                         .transposed_slab = 1480,
                                         .transposed_word = 0.08,
                                         .transposed_unit = 0.58,

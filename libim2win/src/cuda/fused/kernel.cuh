@@ -57,13 +57,13 @@ __device__ __forceinline__ void multiply_and_write(const Arguments<typename T::E
   ptx::named_barrier(kColumnsBarrier, kMultiplyingThreads);
   // Half a tile apart at first, one warpgroup multiplies while the other writes; where both wait for the same
   // stages of filters, they meet again.
-  if (!kTurns && warpgroup == 1) wait_to_start(false, kMultiplyingThreads);
+  if (!kTurns && warpgroup == 1) wait_to_start(false);
   ptx::wait_for_kernel_before();  // which packs the filter
   Multiplier<T> multiplier(a, block, warpgroup);
   TilesDone done(kTurns ? warpgroup : 0);
   for (; done.next() < a.tiles; done.advance(kEvery)) {
     Sums<T::kSums> sums;
-    if (kTurns && done.count() > 0) wait_to_start(warpgroup == 0, kMultiplyingThreads);
+    if (kTurns && done.count() > 0) wait_to_start(warpgroup == 0);
     const bool more = done.next() < a.tiles - static_cast<int32_t>(gridDim.x);
     multiplier.multiply(locate(a, done.next()), more, sums);
     Writer<T>(a, block, locate(a, done.next())).write(sums, done.count() / kEvery % 2 != 0);

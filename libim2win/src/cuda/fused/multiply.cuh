@@ -96,8 +96,7 @@ class Multiplier {
   /// Called before each batch.
   __device__ __forceinline__ void wait_filters() {
     if (--until_start_ == 0)
-      let_other_start(!kTurns || ptx::thread_in_block() < T::kFirstMultiplier + 128,
-                      kMultiplyingThreads);
+      let_other_start(!kTurns || ptx::thread_in_block() < T::kFirstMultiplier + 128);
     if (filters_come_) barriers().filters.wait_full(filter_);
   }
   __device__ __forceinline__ void release_filters(int stage) {

@@ -37,10 +37,9 @@ struct PackArguments {
   int64_t blocks;
   int64_t filters_per_group, channels;
   int32_t tile_filters, filter_tiles;
-  int32_t
-      pitch;  // of a filter's elements of a slab in shared memory, an odd number of words: they differ in banks
-  bool
-      lines;  // whether a filter's elements of a slab are whole words of neighbours in memory, in that order
+  // Of a filter's elements of a slab in shared memory, an odd number of words: filters differ in banks.
+  int32_t pitch;
+  bool lines;  // whether these are whole words of neighbours in memory, in the same order
   // The filter is also kept as it is: so many bytes as they lie in memory, or element by element.
   int64_t kept_bytes;
   bool keeps_elements;

@@ -46,15 +46,10 @@ int64_t plane_pixels(const Problem& problem, const Tile& tile) {
 
 constexpr int64_t kTooMany = int64_t{1} << 20;
 
-/// Their pitch, where lines begin with any pixel of those so many apart.
-int32_t pitch_of(int64_t pixels, int64_t apart, int64_t word) {
+/// Their pitch, where lines begin with any multiple of `step` pixels.
+int32_t pitch_of(int64_t pixels, int64_t step, int64_t word) {
   return static_cast<int32_t>(
-      std::min(round_up(pixels + word - std::gcd(apart, word), word), kTooMany));
-}
-
-/// Whether all channels of a slab are of the tile's group.
-bool has_whole_slabs(const Problem& problem, const Tile& tile) {
-  return problem.groups == 1 || problem.c_per_group() % (tile.units * tile.unit_channels) == 0;
+      std::min(round_up(pixels + word - std::gcd(step, word), word), kTooMany));
 }
 
 /// Each row under a tile, whether it is in the input or not, from a whole word on.
@@ -63,10 +58,10 @@ bool row_boxes(const Problem& problem, Operands operands, const Tile& tile, RawL
       !has_whole_slabs(problem, tile) || !has_boxes(problem.input, 3, moved_bytes(operands)))
     return false;
   const int64_t word = kUnitBytes / moved_bytes(operands);
-  const int64_t apart = tile.columns < problem.q ? tile.columns * problem.stride_w : 0;
+  const int64_t columns = tile.columns < problem.q ? tile.columns * problem.stride_w : 0;
   form.boxed = form.apart = 1;
   form.rows = static_cast<int32_t>(position_rows(tile));
-  form.pitch = pitch_of(row_pixels(problem, tile), std::gcd(apart, problem.padding_left), word);
+  form.pitch = pitch_of(row_pixels(problem, tile), std::gcd(columns, problem.padding_left), word);
   return true;
 }
 
@@ -84,20 +79,20 @@ bool plane_boxes(const Problem& problem, Operands operands, const Tile& tile, Ra
       !has_boxes(plane_lines(problem.input, form.phase_bits), 3, moved_bytes(operands)))
     return false;
   const int64_t pixels = plane_pixels(problem, tile), row = problem.w;
-  int64_t apart = std::gcd(problem.padding_top * row, problem.padding_left);
-  if (tile.run > 0) apart = 1;
-  if (phases > 1) apart = std::gcd(apart, plane);
-  if (tile.rows < problem.p) apart = std::gcd(apart, tile.rows * problem.stride_h * row);
-  if (tile.columns < problem.q) apart = std::gcd(apart, tile.columns * problem.stride_w);
-  if (tile.tap_groups > 1) apart = std::gcd(apart, problem.dilation_h * row);
+  int64_t step = std::gcd(problem.padding_top * row, problem.padding_left);
+  if (tile.run > 0) step = 1;
+  if (phases > 1) step = std::gcd(step, plane);
+  if (tile.rows < problem.p) step = std::gcd(step, tile.rows * problem.stride_h * row);
+  if (tile.columns < problem.q) step = std::gcd(step, tile.columns * problem.stride_w);
+  if (tile.tap_groups > 1) step = std::gcd(step, problem.dilation_h * row);
   form.boxed = form.rows = 1;
-  form.pitch = pitch_of(problem.is_padded() ? std::min(pixels, plane) : pixels, apart, word);
+  form.pitch = pitch_of(problem.is_padded() ? std::min(pixels, plane) : pixels, step, word);
   return true;
 }
 
-/// Words of a box's pixels as units of its channels. Eight lines are read at a time, which meet all banks if an
-/// odd number of words is between them. A line that is too long for a box goes on in another. Returns whether
-/// slabs of more channels would not be better.
+/// Words of a box's pixels as units of its channels. Eight lines are read at a time, which meet all
+/// banks if an odd number of words is between them. A line that is too long for a box goes on in another.
+/// Returns whether slabs of more channels would not be better.
 bool transpose(const Problem& problem, Operands operands, const Tile& tile, RawLines& box) {
   const int phases = 1 << box.phase_bits, word = kUnitBytes / moved_bytes(operands);
   const bool is_placed_once = tile.run == 0 || (box.apart && tile.planes == 1);
@@ -116,7 +111,7 @@ bool transpose(const Problem& problem, Operands operands, const Tile& tile, RawL
 
 /// A box, or those that follow each other: of phases, and of the parts of long lines.
 bool fits_boxes(const RawLines& lines, const Tile& tile, int64_t element_bytes) {
-  const int64_t channels = lines.channels >> lines.phase_bits;
+  const int64_t channels = lines.box_channels();
   const int64_t bytes = channels * tile.images * lines.pitch * element_bytes;
   const bool is_one = lines.phase_bits == 0 && (lines.apart || lines.rows == 1);
   if (!is_one && bytes % kRawAlignment != 0) return false;

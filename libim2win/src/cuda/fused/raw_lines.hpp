@@ -13,7 +13,8 @@ namespace im2win::cuda::fused {
 /// where the input has no raw lines, as rows do not follow each other.
 int64_t raw_column_elements(const Problem& problem);
 
-/// The input's planes as the lines of boxes: [image, channel of a phase, 1, pixel of its 2^phase_bits channels].
+/// The input's planes as the lines of boxes: [image, channel of a phase, 1, pixel of its 2^phase_bits
+/// channels].
 Tensor plane_lines(const Tensor& input, int32_t phase_bits);
 
 constexpr int kMaxRawForms = 4;

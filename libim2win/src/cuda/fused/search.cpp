@@ -103,10 +103,7 @@ class Search {
   }
 
   /// A row has all units of a slab; other groups' channels may be anything, and are not multiplied.
-  bool takes_boxes() const {
-    return boxes_ && tile_.units > 1 &&
-           (problem_.groups == 1 || problem_.c_per_group() % (tile_.units * unit_channels_) == 0);
-  }
+  bool takes_boxes() const { return boxes_ && tile_.units > 1 && has_whole_slabs(problem_, tile_); }
 
   void try_run(const TapRows& rows, const TapColumns& columns) {
     tile_.images = 1;

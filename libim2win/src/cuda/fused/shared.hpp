@@ -52,8 +52,9 @@ struct Edges {
   bool operator==(const Edges&) const = default;
 };
 
-/// Where lines are transposed, there is no Place for each position, but for each pixel of a channel's lines, after
-/// those of a word that is not there, the position, counted from those of a run's first row; or this, if it has none.
+/// Where lines are transposed, there is no Place for each position, but for each pixel of a channel's
+/// lines, after those of a word that is not there, the position, counted from those of a run's first row;
+/// or this, if it has none.
 constexpr uint16_t kNoPosition = UINT16_MAX;
 
 /// Of each of the positions that a pixel may have, in elements.

@@ -9,6 +9,10 @@
 
 namespace im2win::cuda::fused {
 
+bool has_whole_slabs(const Problem& problem, const Tile& tile) {
+  return problem.groups == 1 || problem.c_per_group() % (tile.units * tile.unit_channels) == 0;
+}
+
 bool has_boxes(const Tensor& tensor, int fastest, int64_t element_bytes) {
   constexpr int64_t kMaxStride = int64_t{1} << 38;  // of phases: at most kMaxPhases times that
   for (int dimension = 0; dimension < 4; ++dimension) {

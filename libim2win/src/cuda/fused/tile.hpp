@@ -157,18 +157,21 @@ struct FilterUnit {
 struct RawLines {
   int32_t stages;
   int32_t boxed;  // whether they come as boxes, with zeros outside the input
-  int32_t
-      apart;  // whether each row of positions has lines of its own, or one goes on from row to row
-  // Channels that are congruent modulo 2 to this power are a box: their lines begin equally far past words.
+  int32_t apart;  // whether each row of positions has lines of its own; if not, lines go on
+  // Channels that are congruent modulo 2 to this power are a box: their lines begin equally far past
+  // words.
   int32_t phase_bits;
   int32_t channels;  // lines of a slab: of its channels, or 1 where these are neighbours
-  int32_t
-      rows;  // and of each channel and image: 1, or one a row of positions, or parts of a long one
+  // And of each channel and image: 1, or one for each row of positions, or for each part of a long
+  // one.
+  int32_t rows;
   int32_t pitch;  // elements from a line to the next one, whole words of 16 bytes
-  // Positions that a pixel of a box may have, if its lines are transposed word by word (see transpose.cuh); or 0.
+  // Positions that a pixel of a box may have, if its lines are transposed word by word (see
+  // transpose.cuh); or 0.
   int32_t pixel_positions;
 
   constexpr bool transposed() const { return pixel_positions > 0; }
+  constexpr int32_t box_channels() const { return channels >> phase_bits; }
 };
 
 struct Tile {
@@ -178,8 +181,8 @@ struct Tile {
   int32_t planes, plane_positions;
   int32_t origin[kMaxPlanes];  // the input column of a plane's first position in the tile's
   int32_t positions;           // of all planes
-  int32_t
-      positions_pitch;  // of a unit, above `positions`, odd: units differ in banks; or as many, in boxes
+  // Of a unit, above `positions`, odd: units differ in banks. Or as many, in boxes.
+  int32_t positions_pitch;
   // wgmma's columns: column c is at position c / 8 * group_stride + c % 8, and belongs to row
   // c / column_pitch of the tile. Either rows follow each other with their halo, which yields
   // columns that are no outputs (8, pitch), or the tile is 8 wide (pitch, 8).
@@ -256,6 +259,9 @@ struct Chip {
 /// none can take the problem.
 bool choose_tile(const Problem& problem, Operands operands, const KernelShape* shapes, int count,
                  const Chip& chip, TileChoice& choice);
+
+/// Whether all channels of a slab are of the tile's group.
+bool has_whole_slabs(const Problem& problem, const Tile& tile);
 
 /// Whether neighbours along one dimension are neighbours in memory, and along the others whole words of
 /// 16 bytes apart.

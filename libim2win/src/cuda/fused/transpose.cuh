@@ -1,10 +1,11 @@
 // From boxes of lines to slabs of 16-bit operands. Lines have neighbouring pixels of a channel, units
-// neighbouring channels of a pixel: ldmatrix reads a word of eight pixels of each of eight channels and transposes
-// them, stmatrix puts units where their pixels' positions are (PTX ISA, "Warp-level matrix load/store").
+// neighbouring channels of a pixel: ldmatrix reads a word of eight pixels of each of eight channels and
+// transposes them, stmatrix puts units where their pixels' positions are (PTX ISA, "Warp-level matrix
+// load/store").
 //
-// Words of shared memory are words of the input, and a tile's first pixel may be anywhere in one: a unit has
-// channels whose lines lie alike (Tile::channel). Which positions a pixel has is looked up; what has none goes to the
-// gap after a unit's positions.
+// Words of shared memory are words of the input, and a tile's first pixel may be anywhere in one: a unit
+// has channels whose lines lie alike (Tile::channel). Which positions a pixel has is looked up; what has
+// none goes to the gap after a unit's positions.
 #pragma once
 
 #include <cstdint>

@@ -32,8 +32,8 @@ class RowMultiplier {
     }
   }
 
-  /// The sums of a strip's row, of one of the block's sets of filters. With the first set, which comes last, the
-  /// row's bands are handed back.
+  /// The sums of a strip's row, of one of the block's sets of filters. With the first set, which comes
+  /// last, the row's bands are handed back.
   __device__ __forceinline__ void multiply(int row, int set, Sums<T::kSums>& sums) const {
     if (a_.bands.batches == 1) {
       multiply_batches<1>(row, set, sums);

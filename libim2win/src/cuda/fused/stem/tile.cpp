@@ -108,7 +108,8 @@ Tile tile_of(const Problem& problem, const KernelShape& shape, const Layout& lay
   return tile;
 }
 
-/// As many bands as there is room for; more than those of so many rows, lest those who stage wait for a row's end.
+/// As many bands as there is room for; more than those of so many rows, lest those who stage wait for
+/// a row's end.
 bool fit_bands(const KernelShape& shape, Operands operands, const Chip& chip, int rows,
                StemChoice& choice) {
   const int least = choice.bands.of_rows(rows) + 1;
@@ -117,16 +118,16 @@ bool fit_bands(const KernelShape& shape, Operands operands, const Chip& chip, in
   return false;
 }
 
-/// All filters of a group, so that its input is staged once; or those of a tile. Split ones have scales, which are
-/// in registers.
+/// All filters of a group, so that its input is staged once; or those of a tile. Split ones have
+/// scales, which are in registers.
 bool fit_block(const Problem& problem, const KernelShape& shape, Operands operands,
                const Chip& chip, StemChoice& choice) {
-  constexpr int kMaxSets = 8;
+  constexpr int64_t kMaxSets = 8;
   const int64_t all = ceil_div(problem.k_per_group(), int64_t{shape.filters});
-  choice.sets = static_cast<int32_t>(std::min<int64_t>(all, kMaxSets));
-  if (choice.sets == all && operands != Operands::kSplit && may_have_sets(shape) &&
-      fit_bands(shape, operands, chip, kRows, choice))
-    return true;
+  if (all <= kMaxSets && operands != Operands::kSplit && may_have_sets(shape)) {
+    choice.sets = static_cast<int32_t>(all);
+    if (fit_bands(shape, operands, chip, kRows, choice)) return true;
+  }
   choice.sets = 1;
   return fit_bands(shape, operands, chip, 1, choice);
 }

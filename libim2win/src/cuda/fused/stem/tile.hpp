@@ -1,9 +1,10 @@
 // How im2win_stem cuts a problem of few channels. Host-only arithmetic and plain data.
 //
-// A block computes 64 filters, or a few times as many where it has room for them, of a *strip*: of some columns of
-// an image's outputs, row after row, as many at a time as warpgroups multiply. In shared memory it keeps a ring of *bands*: rows of the input under
-// a strip, as many as the filter steps down from an output row to the next, each staged once for all
-// the output rows whose windows meet it.
+// A block computes 64 filters, or a few times as many where it has room for them, of a *strip*: of
+// some columns of an image's outputs, row after row, as many at a time as warpgroups multiply. In
+// shared memory it keeps a ring of *bands*: rows of the input under a strip, as many as the filter
+// steps down from an output row to the next, each staged once for all the output rows whose windows
+// meet it.
 //
 // A unit (see fused/tile.hpp) here is four neighbouring columns of one channel, of two rows where
 // elements have 16 bits: with few channels, little of it is in vain. A band has a unit of each channel
