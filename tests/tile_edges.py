@@ -51,6 +51,18 @@ DENSE = [
         )
         for problem in (plane, plane)
     ),
+    # Rows of pixels in NCHW, with all shapes of tiles, and ends of rows, channels and filters.
+    *(
+        problem
+        for pixels in (
+            Problem(n=3, c=128, h=16, w=16, k=256, r=1, s=1),
+            Problem(c=512, h=28, w=28, k=128, r=1, s=1),
+            Problem(n=3, c=40, h=15, w=8, k=200, r=1, s=1),
+            Problem(n=36, c=64, h=28, w=28, k=100, r=1, s=1),
+            Problem(n=4, c=128, h=12, w=10, k=256, r=1, s=1, groups=2),
+        )
+        for problem in (pixels, pixels)
+    ),
     # Padding past 2^29 makes the transform count in 64 bits.
     Problem(c=2, h=3, w=5, k=4, r=1, s=2, stride=(2**29, 1), padding=((2**29, 0), (1, 0))),
 ]

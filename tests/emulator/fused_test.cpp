@@ -193,6 +193,26 @@ im2win_conv2d_desc random_boxes() {
   return desc;
 }
 
+/// Windows of single pixels, whose rows are as many whole words as not.
+im2win_conv2d_desc random_pixels() {
+  im2win_conv2d_desc desc = default_desc();
+  desc.groups = once_in(5) ? 2 : 1;
+  desc.n = between(1, 5);
+  desc.c = desc.groups * (once_in(3) ? between(1, 80) : 8 * between(1, 20));
+  desc.k = desc.groups * (once_in(3) ? 128 : between(1, 150));
+  desc.h = between(1, 20);
+  desc.w = once_in(4) ? between(1, 40) : 8 * between(1, 5);
+  desc.r = desc.s = 1;
+  desc.dtype = once_in(2) ? IM2WIN_FLOAT16 : IM2WIN_BFLOAT16;
+  desc.input_layout = IM2WIN_NCHW;
+  desc.output_layout = once_in(5) ? IM2WIN_NHWC : IM2WIN_NCHW;
+  if (once_in(2)) desc.bias_dtype = desc.dtype;
+  if (once_in(2)) desc.activation = IM2WIN_RELU;
+  desc.has_residual = once_in(5);
+  desc.residual_layout = desc.output_layout;
+  return desc;
+}
+
 /// Windows of few channels, and images with more rows than a ring has bands.
 im2win_conv2d_desc random_stem() {
   im2win_conv2d_desc desc = default_desc();
@@ -227,6 +247,7 @@ im2win_conv2d_desc random_windows() {
 }
 
 im2win_conv2d_desc random_desc(bool is_stem) {
+  if (!is_stem && once_in(4)) return random_pixels();
   if (!is_stem && once_in(2)) return random_boxes();
 
   im2win_conv2d_desc desc = is_stem ? random_stem() : random_windows();

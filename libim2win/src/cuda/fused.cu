@@ -108,6 +108,48 @@ Problem with_merged_images(Problem problem) {
   return problem;
 }
 
+/// Images as rows of one image, whose rows follow each other, where windows are single pixels.
+Problem with_images_as_rows(Problem problem) {
+  const auto follow = [](const Tensor& tensor) {
+    return tensor.size[2] == 1 || tensor.size[3] == 1 ||
+           tensor.stride[2] == tensor.size[3] * tensor.stride[3];
+  };
+  const int64_t w = problem.h * problem.w;
+  if (problem.r > 1 || problem.s > 1 || problem.is_padded() || problem.stride_h > 1 ||
+      problem.stride_w > 1 || w >= kMaxSize || std::abs(problem.input.stride[0]) >= kMaxSpan ||
+      !follow(problem.input) || !follow(problem.output) ||
+      (problem.has_residual && !follow(problem.residual)))
+    return problem;
+  for (Tensor* tensor : {&problem.input, &problem.output, &problem.residual}) {
+    if (tensor->size[3] == 1) tensor->stride[3] = tensor->stride[2];
+    tensor->size[3] = w;
+    tensor->size[2] = problem.n;
+    tensor->stride[2] = tensor->stride[0];
+    tensor->size[0] = 1;
+  }
+  problem.w = problem.q = w;
+  problem.h = problem.p = problem.n;
+  problem.n = 1;
+  return problem;
+}
+
+/// A problem, perhaps in another form, and the tile for it.
+struct Tiled {
+  Problem problem;
+  TileChoice choice;
+};
+
+template <class Element>
+Tiled choose(const Problem& problem, const Kernels<Element>& kernels, const Chip& chip) {
+  Tiled best = {with_merged_images(problem), {}};
+  choose(best.problem, kernels, chip, best.choice);
+  Tiled rows = {with_images_as_rows(problem), {}};
+  if (chip.bulk_copies && has_pixel_rows(rows.problem, kernels.operands) &&
+      choose(rows.problem, kernels, chip, rows.choice) && rows.choice.cost <= best.choice.cost)
+    return rows;
+  return best;
+}
+
 }  // namespace
 }  // namespace fused
 
@@ -136,16 +178,14 @@ std::string fused_refuses_device(int32_t device) {
 }
 
 template <fused::Instructions kInstructions>
-std::unique_ptr<Convolution> configure_fused(const Problem& given, const Target& target) {
+std::unique_ptr<Convolution> configure_fused(const Problem& problem, const Target& target) {
   using namespace fused;
-  const Problem problem = with_merged_images(given);
   const Chip chip = {multiprocessors(target.device), shared_bytes_of_block(target.device),
                      kInstructions == Instructions::kWgmma};
   return with_kernels<kInstructions>(
       problem, [&]<class Element>(const Kernels<Element>& kernels) -> std::unique_ptr<Convolution> {
-        TileChoice choice;
-        choose(problem, kernels, chip, choice);
-        return std::make_unique<Fused<Element>>(problem, kernels, choice, target.device,
+        const Tiled tiled = choose(problem, kernels, chip);
+        return std::make_unique<Fused<Element>>(tiled.problem, kernels, tiled.choice, target.device,
                                                 kInstructions);
       });
 }

@@ -46,13 +46,15 @@ struct Kernel {
   static constexpr int kSums = kShape.columns / 2;  // of a thread
   static constexpr int kStagingThreads = kShape.staging_threads();
   static constexpr int kFirstMultiplier = kShape.first_multiplier();
-  // Of a thread, once the warpgroups have dealt anew what the block has from launch, which is 168 or 128
-  // of each thread: sums, and what the compiler was seen to need beside them.
-  static constexpr int kMultiplyingRegisters = std::clamp(
-      kOperands == Operands::kSplit ? (2 * kSums + 56) / 8 * 8 : (kSums + 88) / 8 * 8, 136, 200);
+  // Of a thread, once the warpgroups have dealt anew what the block has from launch: sums, and what the
+  // compiler was seen to need beside them.
+  static constexpr int kLaunchRegisters = kShape.staging_warpgroups == 1 ? 168 : 128;
+  static constexpr int kMultiplyingRegisters =
+      std::clamp(kOperands == Operands::kSplit ? (2 * kSums + 56) / 8 * 8 : (kSums + 88) / 8 * 8,
+                 std::max(kLaunchRegisters, 136), 200);
   static constexpr int kStagingRegisters = kShape.staging_warpgroups == 1
-                                               ? 3 * 168 - 2 * kMultiplyingRegisters
-                                               : 2 * 128 - kMultiplyingRegisters;
+                                               ? 3 * kLaunchRegisters - 2 * kMultiplyingRegisters
+                                               : 2 * kLaunchRegisters - kMultiplyingRegisters;
 };
 
 /// How many of so many threads arrive at the mbarrier of a slab or of filters. With mma.sync, whose operands
@@ -63,7 +65,7 @@ constexpr int arrivals(int threads) {
   return T::kInstructions == Instructions::kMma ? threads : threads / 32;
 }
 
-/// Whether operands are the input's elements, which may come as boxes.
+/// Whether inputs may come as boxes, and outputs leave so.
 template <class T>
 constexpr bool kHasBoxes =
     T::kInstructions == Instructions::kWgmma && T::kOperands != Operands::kSplit;

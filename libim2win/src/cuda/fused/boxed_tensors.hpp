@@ -25,22 +25,26 @@ class BoxedTensors {
         input_type_(operands == Operands::kTf32 && tile.boxed() ? CU_TENSOR_MAP_DATA_TYPE_TFLOAT32
                                                                 : type_of(operands)),
         output_type_(type_of(operands)),
-        plane_{{1, 3, 0, 2},
-               {unsigned_of(tile.row_units * tile.unit_channels), unsigned_of(tile.pitch),
-                unsigned_of(tile.images), unsigned_of(tile.box_rows)},
-               true},
+        plane_(tile.pixel_rows
+                   ? pixel_rows(tile.units * tile.unit_channels)
+                   : Box{{1, 3, 0, 2},
+                         {unsigned_of(tile.row_units * tile.unit_channels), unsigned_of(tile.pitch),
+                          unsigned_of(tile.images), unsigned_of(tile.box_rows)},
+                         true}),
         raw_(tile.raw),
         lines_{{3, 1, 2, 0},
                {unsigned_of(raw_.pitch), unsigned_of(raw_.box_channels()),
                 unsigned_of(raw_.apart ? raw_.rows : 1), unsigned_of(tile.images)},
                false},
         filters_{{1, 3, 2, 0},
-                 {unsigned_of(tile.row_units * tile.unit_channels), 1, 1, unsigned_of(filters)},
+                 {unsigned_of(tile.units * tile.unit_channels), 1, 1, unsigned_of(filters)},
                  true},
-        output_box_{{1, 3, 0, 2},
-                    {unsigned_of(kBoxRowBytes / bytes_), unsigned_of(tile.columns),
-                     unsigned_of(tile.images), unsigned_of(tile.rows)},
-                    true} {}
+        output_box_(tile.pixel_rows
+                        ? pixel_rows(kBoxedFilters)
+                        : Box{{1, 3, 0, 2},
+                              {unsigned_of(kRowBytes / bytes_), unsigned_of(tile.columns),
+                               unsigned_of(tile.images), unsigned_of(tile.rows)},
+                              true}) {}
 
   /// Planes of each phase: every stride'th row and column, from one on.
   void map_planes(const void* data, CUtensorMap (&maps)[kMaxPhases]) const {
@@ -92,6 +96,11 @@ class BoxedTensors {
     }
   }
   static uint32_t unsigned_of(int64_t x) { return static_cast<uint32_t>(x); }
+
+  /// Of so many channels of a row.
+  static Box pixel_rows(int64_t channels) {
+    return {{3, 1, 2, 0}, {kRowPixels, unsigned_of(channels), 1, 1}, true};
+  }
 
   Tensor input_, output_, filter_;
   int64_t stride_h_, stride_w_, bytes_;

@@ -33,19 +33,33 @@ class BoxStaging {
 
  private:
   __device__ __forceinline__ void stage(const TilePosition& tile, int tap_group, int chunk) {
-    namespace ptx = ::cuda::ptx;
-    const Tap tap = first_tap(a_, tap_group);
-    const auto [phase_row, down] = phase_of_row(a_, tap.row);
     const int channel =
         tile.group * static_cast<int>(a_.channels) + chunk * a_.tile.units * a_.tile.unit_channels;
-    const int row_bytes = a_.tile.row_units * kUnitBytes;
-    uint64_t* full = &barriers().slabs.full[cursor_.stage];
-    char* to = block_.slab(cursor_.stage);
     barriers().slabs.wait_empty(cursor_);
-    ptx::mbarrier_arrive_expect_tx(
-        ptx::sem_release, ptx::scope_cta, ptx::space_shared, full,
-        static_cast<uint32_t>(a_.tile.planes * a_.tile.box_rows * a_.tile.images * a_.tile.pitch *
-                              row_bytes));
+    if constexpr (T::kShape.pixel_rows) {
+      bring_pixels(tile, channel);
+    } else {
+      bring_planes(tile, first_tap(a_, tap_group), channel);
+    }
+    cursor_.advance(a_.tile.slab_stages);
+  }
+
+  __device__ __forceinline__ uint64_t* expect(int bytes) const {
+    namespace ptx = ::cuda::ptx;
+    uint64_t* full = &barriers().slabs.full[cursor_.stage];
+    ptx::mbarrier_arrive_expect_tx(ptx::sem_release, ptx::scope_cta, ptx::space_shared, full,
+                                   static_cast<uint32_t>(bytes));
+    return full;
+  }
+
+  __device__ __forceinline__ void bring_planes(const TilePosition& tile, const Tap& tap,
+                                               int channel) const {
+    namespace ptx = ::cuda::ptx;
+    const auto [phase_row, down] = phase_of_row(a_, tap.row);
+    const int row_bytes = a_.tile.row_units * kUnitBytes;
+    uint64_t* const full =
+        expect(a_.tile.planes * a_.tile.box_rows * a_.tile.images * a_.tile.pitch * row_bytes);
+    char* to = block_.slab(cursor_.stage);
     for (int plane = 0; plane < a_.tile.planes; ++plane) {
       const auto [right, phase_column] =
           a_.phase_columns.divide(a_.tile.origin[tap.column + plane] - a_.padding_left +
@@ -56,7 +70,20 @@ class BoxStaging {
                                 &a_.inputs[phase_row * a_.stride_w + phase_column], at, full);
       to += a_.tile.plane_positions * row_bytes;
     }
-    cursor_.advance(a_.tile.slab_stages);
+  }
+
+  /// 64 columns are of one row.
+  __device__ __forceinline__ void bring_pixels(const TilePosition& tile, int channel) const {
+    namespace ptx = ::cuda::ptx;
+    const int block_bytes = a_.tile.pixel_block() * kUnitBytes;
+    uint64_t* const full = expect(T::kShape.columns / kRowPixels * block_bytes);
+    char* to = block_.slab(cursor_.stage);
+#pragma unroll 1
+    for (int column = 0; column < T::kShape.columns; column += kRowPixels, to += block_bytes) {
+      const auto [row, pixel] = a_.pitch.divide(tile.begin + column);
+      const int32_t at[] = {pixel, channel, tile.p + row, 0};
+      ptx::cp_async_bulk_tensor(ptx::space_cluster, ptx::space_global, to, &a_.inputs[0], at, full);
+    }
   }
 
   const Arguments<Element>& a_;
@@ -66,7 +93,43 @@ class BoxStaging {
 
 /// Filters that a row of a box has.
 template <class Element>
-constexpr int kBoxFilters = kBoxRowBytes / static_cast<int>(sizeof(Element));
+constexpr int kBoxFilters = kRowBytes / static_cast<int>(sizeof(Element));
+
+/// The boxes of a set, from a filter of the group on.
+template <class T>
+__device__ __forceinline__ void store_planes(const Arguments<typename T::Element>& a,
+                                             Block<T> block, const TilePosition& tile,
+                                             int first_filter, int set) {
+  namespace ptx = ::cuda::ptx;
+  constexpr int kFilters = kBoxFilters<typename T::Element>, kBoxes = kBoxedFilters / kFilters;
+  for (int i = 0; i < kBoxes; ++i) {
+    const int filter = first_filter + i * kFilters;
+    if (filter >= a.filters_per_group) break;
+    const int32_t at[] = {tile.group * static_cast<int>(a.filters_per_group) + filter, tile.q,
+                          static_cast<int32_t>(tile.n), tile.p};
+    ptx::cp_async_bulk_tensor(ptx::space_global, ptx::space_shared, &a.output, at,
+                              block.box(set * kBoxes + i));
+  }
+}
+
+/// Likewise, of 64 pixels each.
+template <class T>
+__device__ __forceinline__ void store_pixels(const Arguments<typename T::Element>& a,
+                                             Block<T> block, const TilePosition& tile, int filter,
+                                             int set) {
+  namespace ptx = ::cuda::ptx;
+  constexpr int kBoxes = T::kShape.columns / kRowPixels;
+  if (filter >= a.filters_per_group) return;
+#pragma unroll 1
+  for (int i = 0; i < kBoxes; ++i) {
+    const auto [row, pixel] = a.pitch.divide(tile.begin + i * kRowPixels);
+    const int32_t at[] = {pixel, tile.group * static_cast<int>(a.filters_per_group) + filter,
+                          tile.p + row, 0};
+    if (at[2] < a.p)
+      ptx::cp_async_bulk_tensor(ptx::space_global, ptx::space_shared, &a.output, at,
+                                block.box(set * kBoxes + i));
+  }
+}
 
 /// By a thread: takes the outputs of a set of filters away, or of a warpgroup that takes turns, tile after
 /// tile, when all their warps have put them.
@@ -74,7 +137,6 @@ template <class T>
 __device__ __forceinline__ void store_boxes(const Arguments<typename T::Element>& a, Block<T> block,
                                             int set) {
   namespace ptx = ::cuda::ptx;
-  constexpr int kFilters = kBoxFilters<typename T::Element>, kBoxes = kBoxedFilters / kFilters;
   constexpr bool kTurns = T::kShape.takes_turns;
   const auto blocks = static_cast<int32_t>(gridDim.x);
   uint32_t parity = 0;
@@ -82,15 +144,12 @@ __device__ __forceinline__ void store_boxes(const Arguments<typename T::Element>
        number < a.tiles;
        number += kTurns ? T::kShape.multiplying_warpgroups * blocks : blocks, parity ^= 1) {
     const TilePosition tile = locate(a, number);
+    const int filter = tile.filter_tile * T::kShape.filters + (kTurns ? 0 : set * kBoxedFilters);
     wait(&barriers().outputs_full[set], parity);
-    for (int box = set * kBoxes; box < (set + 1) * kBoxes; ++box) {
-      const int filter =
-          tile.filter_tile * T::kShape.filters + (kTurns ? box - set * kBoxes : box) * kFilters;
-      if (filter >= a.filters_per_group) break;
-      const int32_t at[] = {tile.group * static_cast<int>(a.filters_per_group) + filter, tile.q,
-                            static_cast<int32_t>(tile.n), tile.p};
-      ptx::cp_async_bulk_tensor(ptx::space_global, ptx::space_shared, &a.output, at,
-                                block.box(box));
+    if constexpr (T::kShape.pixel_rows) {
+      store_pixels<T>(a, block, tile, filter, set);
+    } else {
+      store_planes<T>(a, block, tile, filter, set);
     }
     ptx::cp_async_bulk_commit_group();
     ptx::cp_async_bulk_wait_group_read(ptx::n32_t<0>{});
@@ -142,7 +201,7 @@ class OutputBoxes {
 
   __device__ __forceinline__ Row row(int column) const {
     const int row = rows_[column];
-    return {box_ + row * kBoxRowBytes, row & 7, filter_ / kWordFilters, row < outputs_};
+    return {box_ + row * kRowBytes, row & 7, filter_ / kWordFilters, row < outputs_};
   }
 
  private:
@@ -152,6 +211,33 @@ class OutputBoxes {
   char* box_;
   int filter_;   // the warp's first, of the box
   int outputs_;  // rows that are
+};
+
+/// Likewise, of rows of pixels.
+template <class T>
+class OutputRows {
+ public:
+  using Element = typename T::Element;
+
+  /// `filter`: the warp's first, of the set's.
+  __device__ __forceinline__ OutputRows(Block<T> block, int set, int filter)
+      : boxes_(block.box(set * kBoxes) + filter * kRowBytes) {}
+
+  /// Where eight columns of one of the warp's filters are. Those of eight filters have different banks.
+  __device__ __forceinline__ char* word(int filter, int column) const {
+    const int word = column % kRowPixels / kWordPixels ^ filter % 8;
+    return boxes_ + column / kRowPixels * kBoxBytes + filter * kRowBytes + word * kUnitBytes;
+  }
+  __device__ __forceinline__ Element* at(int filter, int column) const {
+    return reinterpret_cast<Element*>(word(filter, column)) + column % kWordPixels;
+  }
+
+ private:
+  static constexpr int kBoxes = T::kShape.columns / kRowPixels;
+  static constexpr int kBoxBytes = kBoxedFilters * kRowBytes;
+  static constexpr int kWordPixels = kUnitBytes / static_cast<int>(sizeof(Element));
+
+  char* boxes_;
 };
 
 }  // namespace im2win::cuda::fused

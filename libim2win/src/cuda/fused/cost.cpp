@@ -74,6 +74,7 @@ const CostModel::Rates& CostModel::rates(const Tile& tile, bool copied) const {
                                         .odd_column = 47,
                                         .piece = 285};
   if (tile.raw.transposed()) return kTransposed;
+  if (tile.pixel_rows) return kCopied;
   return split_ ? kSplit : copied ? kCopied : kGathered;
 }
 

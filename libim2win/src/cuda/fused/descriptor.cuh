@@ -1,10 +1,11 @@
-// Where an operand of a product is in shared memory: wgmma's matrix descriptor, K-major (PTX ISA,
-// "Asynchronous warpgroup-level matrix instructions"): of core matrices, 8 rows by 16 bytes, without
-// swizzle, or of rows of 32, 64 or 128 bytes, swizzled.
+// Where an operand of a product is in shared memory: wgmma's matrix descriptor (PTX ISA, "Asynchronous
+// warpgroup-level matrix instructions"): of core matrices, 8 rows by 16 bytes, without swizzle, or of rows
+// of 32, 64 or 128 bytes, swizzled. Rows are along K; or, of 128 bytes, along the other dimension.
 //
 // It holds the start, the distance of a step's two units (leading dimension; of no meaning with a
 // swizzle, where they are neighbours) and that of 8 rows from the next ones (stride), in units of 16
-// bytes at bits 0, 16 and 32, and the swizzle at bit 62. A start may be any multiple of 16 bytes, so the
+// bytes at bits 0, 16 and 32, and the swizzle at bit 62; where rows are not along K, the leading dimension is
+// from 64 elements to the next ones. A start may be any multiple of 16 bytes, so the
 // shift of a tap is an addition: swizzles exchange bits of absolute addresses.
 #pragma once
 

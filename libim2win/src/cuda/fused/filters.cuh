@@ -190,7 +190,7 @@ class GatheredFilters {
     const Moved* from =
         reinterpret_cast<const Moved*>(a_.filters) + at[0] + at[2] * stride[2] + at[1] * stride[3];
     char* to = block_.filter_stage(cursor_.stage);
-    const int units = a_.tile.row_units;
+    const int units = a_.tile.units;
     for (int i = lane_; i < T::kShape.filters * units; i += 32) {
       const int filter = i / units, unit = i % units;
       Moved x[kUnitElements];
@@ -200,7 +200,8 @@ class GatheredFilters {
         const bool exists = at[3] + filter < a_.filters_total && at[0] + channel < a_.channels;
         x[e] = ptx::load_if(exists, from + (at[3] + filter) * stride[0] + channel);
       }
-      *reinterpret_cast<uint4*>(to + a_.tile.place(filter, unit) * kUnitBytes) = pack_unit(x);
+      *reinterpret_cast<uint4*>(to + swizzled_place(filter, unit, units) * kUnitBytes) =
+          pack_unit(x);
     }
   }
 

@@ -8,6 +8,7 @@
 #include "cuda/fused/boxes.cuh"
 #include "cuda/fused/loader.cuh"
 #include "cuda/fused/multiply.cuh"
+#include "cuda/fused/pixel_rows.cuh"
 #include "cuda/fused/staging.cuh"
 #include "cuda/fused/writer.cuh"
 #include "cuda/ptx.cuh"
@@ -50,7 +51,8 @@ __device__ __forceinline__ void multiply_and_write(const Arguments<typename T::E
   constexpr bool kTurns = T::kShape.takes_turns;
   constexpr int kEvery = kTurns ? T::kShape.multiplying_warpgroups : 1;  // of the block's tiles
   if (kHasBoxes<T> && a.stored) {
-    OutputBoxes<T>::place_columns(a, block, warpgroup, static_cast<int>(threadIdx.x % 128));
+    if constexpr (!T::kShape.pixel_rows)
+      OutputBoxes<T>::place_columns(a, block, warpgroup, static_cast<int>(threadIdx.x % 128));
   } else {
     Writer<T>::place_columns(a, block);
   }
@@ -75,6 +77,7 @@ __device__ __forceinline__ void multiply_and_write(const Arguments<typename T::E
 template <class T>
 __device__ __forceinline__ void clear_gaps(const Arguments<typename T::Element>& a,
                                            Block<T> block) {
+  if (T::kShape.pixel_rows) return;
   const Tile& tile = a.tile;
   const int box = tile.box_rows * tile.images * tile.pitch;
   const int lines = tile.boxed() ? tile.planes : traits(T::kOperands).parts * tile.units;
@@ -111,7 +114,11 @@ __device__ __forceinline__ void bring_windows(const Arguments<typename T::Elemen
       return;
     }
   }
-  WindowStaging<T>(a, block).run();
+  if constexpr (T::kShape.pixel_rows) {
+    PixelRowStaging<T>(a, block).run();
+  } else {
+    WindowStaging<T>(a, block).run();
+  }
 }
 
 template <class T>

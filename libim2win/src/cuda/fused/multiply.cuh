@@ -32,9 +32,7 @@ class Multiplier {
         block_(block),
         filters_(filters_of(a.tile, ptx::shared_address(block.filter_stage(0)), warpgroup)),
         step_(filters_in_place(a.tile) ? 2 : kStep),
-        windows_(Descriptor(ptx::shared_address(block.slab(0)), 0,
-                            a.tile.group_stride * a.tile.row_units, swizzle_of(a.tile.row_units)) +
-                 warpgroup * a.tile.warpgroup_step * a.tile.row_units),
+        windows_(windows_of(a.tile, ptx::shared_address(block.slab(0)), warpgroup)),
         own_filter_(first_filter(warpgroup) + threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4),
         low_(units_of(block.layout.part)),
         until_start_(warpgroup == 0 ? a.tile.lead + 1 : 0) {
@@ -61,8 +59,9 @@ class Multiplier {
   static constexpr bool kTurns = T::kShape.takes_turns;
 
   static constexpr bool kWgmma = T::kInstructions == Instructions::kWgmma;
-  using Product = std::conditional_t<kWgmma, Wgmma<T::kOperands, T::kShape.columns>,
-                                     Mma<T::kOperands, T::kShape.columns>>;
+  using Product =
+      std::conditional_t<kWgmma, Wgmma<T::kOperands, T::kShape.columns, T::kShape.pixel_rows>,
+                         Mma<T::kOperands, T::kShape.columns>>;
   using Order = std::conditional_t<kWgmma, WgmmaOrder, MmaOrder>;
 
   __device__ __forceinline__ static int first_filter(int warpgroup) {
@@ -76,8 +75,16 @@ class Multiplier {
                                                           int warpgroup) {
     if (!filters_in_place(tile))
       return Descriptor(stage, T::kShape.filters, 8) + first_filter(warpgroup);
-    return Descriptor(stage, 0, 8 * tile.row_units, swizzle_of(tile.row_units)) +
-           first_filter(warpgroup) * tile.row_units;
+    return Descriptor(stage, 0, 8 * tile.units, swizzle_of(tile.units)) +
+           first_filter(warpgroup) * tile.units;
+  }
+  /// Of the first slab. From 8 channels of 64 pixels it is as many rows to the next ones.
+  __device__ __forceinline__ static Descriptor windows_of(const Tile& tile, uint32_t slab,
+                                                          int warpgroup) {
+    constexpr int kRowUnits = kRowBytes / kUnitBytes;
+    if (T::kShape.pixel_rows) return Descriptor(slab, 0, 8 * kRowUnits, swizzle_of(kRowUnits));
+    return Descriptor(slab, 0, tile.group_stride * tile.row_units, swizzle_of(tile.row_units)) +
+           warpgroup * tile.warpgroup_step * tile.row_units;
   }
 
   /// See arrivals.

@@ -38,12 +38,13 @@ class Search {
                    problem.input.stride[1] == 1 && problem.c_per_group() % unit_channels_ == 0),
         cost_(problem, operands, chip, has_units_),
         boxes_(chip.bulk_copies && has_units_ && has_input_boxes(problem, operands)),
-        stores_(boxes_ && has_output_boxes(problem, operands)) {}
+        stores_(boxes_ && has_output_boxes(problem, operands, 1)) {}
 
   void try_kernel(int index, const KernelShape& shape) {
     kernel_ = index;
     shape_ = shape;
     const int64_t channel_units = ceil_div(problem_.c_per_group(), int64_t{unit_channels_});
+    if (shape.pixel_rows) return try_pixel_rows(channel_units);
     for (int units = 1; units <= 8; units *= 2) {
       if (units > 1 && units / 2 >= channel_units) break;
       for (const bool rows_apart : {false, true}) {
@@ -68,9 +69,46 @@ class Search {
   }
 
  private:
+  /// Slabs of rows of pixels, in runs, which have two units at least: a step is neighbours.
+  void try_pixel_rows(int64_t channel_units) {
+    const int64_t pitch = round_up(problem_.q, kRowPixels);
+    TapColumns columns;
+    if (!has_pixel_rows(problem_, operands_) || problem_.p * pitch >= kMaxTiles ||
+        !arrange_columns(problem_, unit_columns_, Columns::kShared, columns))
+      return;
+    const TapRows rows(problem_, false);
+    for (int units = 2; units <= 8; units *= 2) {
+      if (units > 2 && units / 2 >= channel_units) break;
+      const int chunks = count_of(channel_units, units);
+      if (!start_slab(chunks, units, rows, columns) || !has_whole_slabs(problem_, tile_)) continue;
+      tile_.pixel_rows = true;
+      tile_.positions = tile_.plane_positions = tile_.positions_pitch = shape_.columns;
+      tile_.box_rows = 1;
+      start_run(static_cast<int>(pitch));
+      if (is_near()) try_stored(has_output_boxes(problem_, operands_, 3), rows, columns);
+    }
+  }
+
   void try_slab(int chunks, int units, const TapRows& rows, const TapColumns& columns) {
+    if (!start_slab(chunks, units, rows, columns)) return;
+    for (const bool boxed : {false, true}) {
+      if (boxed ? !takes_boxes() : columns.groups > 1) continue;
+      tile_.row_units = boxed ? units : 1;
+      const int q = static_cast<int>(problem_.q);
+      for (int parts = 1; parts <= 8; ++parts) {
+        const int width = count_of(q, parts);
+        try_columns(width, width + columns.extra, false, rows, columns);
+        if (width <= 8) break;
+      }
+      try_columns(8, 8 + columns.extra, true, rows, columns);
+      if (!boxed) try_run(rows, columns);
+    }
+  }
+
+  /// What all tiles with such slabs have in common. False if these are too many, or have too many steps.
+  bool start_slab(int chunks, int units, const TapRows& rows, const TapColumns& columns) {
     constexpr int64_t kMaxSlabs = int64_t{1} << 20;
-    if (int64_t{rows.groups} * columns.groups * chunks > kMaxSlabs) return;
+    if (int64_t{rows.groups} * columns.groups * chunks > kMaxSlabs) return false;
     tile_ = {};
     tile_.unit_channels = unit_channels_;
     tile_.unit_columns = unit_columns_;
@@ -86,37 +124,27 @@ class Search {
     std::copy(std::begin(columns.origin), std::end(columns.origin), tile_.origin);
     for (int kind = 0; kind < 2; ++kind)
       tile_.steps[kind].count = count_of((rows.rows - kind) * columns.count * units, 2);
-    if (tile_.steps[0].count > kMaxSteps) return;
-
-    for (const bool boxed : {false, true}) {
-      if (boxed ? !takes_boxes() : columns.groups > 1) continue;
-      tile_.row_units = boxed ? units : 1;
-      const int q = static_cast<int>(problem_.q);
-      for (int parts = 1; parts <= 8; ++parts) {
-        const int width = count_of(q, parts);
-        try_columns(width, width + columns.extra, false, rows, columns);
-        if (width <= 8) break;
-      }
-      try_columns(8, 8 + columns.extra, true, rows, columns);
-      if (!boxed) try_run(rows, columns);
-    }
+    return tile_.steps[0].count <= kMaxSteps;
   }
 
   /// A row has all units of a slab; other groups' channels may be anything, and are not multiplied.
   bool takes_boxes() const { return boxes_ && tile_.units > 1 && has_whole_slabs(problem_, tile_); }
 
   void try_run(const TapRows& rows, const TapColumns& columns) {
+    start_run(static_cast<int>(problem_.q) + columns.extra);
+    if (problem_.p * tile_.pitch >= kMaxTiles) return;
+    try_planes(tile_.run + int64_t{rows.extra()} * tile_.pitch + columns.extra, rows, columns);
+  }
+
+  void start_run(int pitch) {
     tile_.images = 1;
     tile_.run = shape_.block_columns();
     tile_.columns = static_cast<int>(problem_.q);
-    tile_.pitch = tile_.columns + columns.extra;
+    tile_.pitch = tile_.column_pitch = pitch;
     tile_.rows = count_of(tile_.pitch - 1 + tile_.run, tile_.pitch);
     tile_.group_stride = 8;
-    tile_.column_pitch = tile_.pitch;
     tile_.warpgroup_step = shape_.divides_columns() ? shape_.columns : 0;
     tile_.warpgroup_columns = shape_.columns;
-    if (problem_.p * tile_.pitch >= kMaxTiles) return;
-    try_planes(tile_.run + int64_t{rows.extra()} * tile_.pitch + columns.extra, rows, columns);
   }
 
   void try_columns(int width, int pitch, bool strip, const TapRows& rows,
@@ -162,10 +190,7 @@ class Search {
     tile_.positions_pitch = tile_.boxed() ? tile_.positions : (tile_.positions + 1) | 1;
     tile_.overrun = overrun(rows, columns);
     tile_.raw = {};
-    if (tile_count(problem_, tile_, shape_) >= double(kMaxTiles) ||
-        !has_near_outputs(problem_.output) ||
-        (problem_.has_residual && !has_near_outputs(problem_.residual)))
-      return;
+    if (!is_near()) return;
     if (tile_.boxed()) return try_boxes(rows, columns);
     try_stages(rows, columns);
     if (!chip_.bulk_copies || has_units_) return;
@@ -182,10 +207,13 @@ class Search {
 
   void try_boxes(const TapRows& rows, const TapColumns& columns) {
     if (std::max({tile_.pitch, tile_.images, tile_.box_rows}) > kMaxBox) return;
+    try_stored(stores_, rows, columns);
+  }
+
+  /// Outputs as they are, and as boxes if these can be.
+  void try_stored(bool can_be, const TapRows& rows, const TapColumns& columns) {
     for (const bool stored : {false, true}) {
-      if (stored &&
-          !(stores_ && (problem_.groups == 1 || problem_.k_per_group() % shape_.filters == 0)))
-        break;
+      if (stored && !(can_be && has_whole_filters())) break;
       tile_.stored = stored;
       try_stages(rows, columns);
     }
@@ -210,6 +238,18 @@ class Search {
     best_.cost = cost;
     best_columns_ = columns;
     best_rows_ = rows;
+  }
+
+  /// Whether all filters of a tile are of its group, or none's.
+  bool has_whole_filters() const {
+    return problem_.groups == 1 || problem_.k_per_group() % shape_.filters == 0;
+  }
+
+  /// Whether tiles' numbers and the offsets in them fit 32 bits.
+  bool is_near() const {
+    return tile_count(problem_, tile_, shape_) < double(kMaxTiles) &&
+           has_near_outputs(problem_.output) &&
+           (!problem_.has_residual || has_near_outputs(problem_.residual));
   }
 
   /// Whether the offsets of a tile's outputs from its first fit 32 bits.

@@ -84,19 +84,29 @@ constexpr int patch_columns(int columns) {
   return (columns + kPatchColumns - 1) / kPatchColumns * kPatchColumns;
 }
 constexpr int32_t table_columns(const Tile& tile, KernelShape shape) {
+  if (tile.pixel_rows) return 0;  // from a row to the next they would be many
   const int others = shape.divides_columns() ? shape.multiplying_warpgroups - 1 : 0;
   return table_begins(tile) + others * tile.warpgroup_columns + patch_columns(shape.columns);
 }
 
-/// Outputs on their way out as boxes: rows of so many bytes, swizzled like those of slabs. Each box
-/// has some filters of all pixels of a tile, and a row for columns that are no outputs. Those of 64
-/// filters leave together: a warpgroup's, or two's that have different pixels.
-constexpr int kBoxRowBytes = 128;
+/// Outputs on their way out as boxes, of rows that are swizzled like those of slabs. Each box has some
+/// filters of all pixels of a tile, and a row for columns that are no outputs; or rows of 64 of its pixels.
+/// Those of 64 filters leave together: a warpgroup's, or two's that have different pixels.
 constexpr int kBoxedFilters = 64;
 
 /// How many times a block has boxes of 64 filters.
 constexpr int output_sets(const KernelShape& shape) {
   return shape.takes_turns ? shape.multiplying_warpgroups : shape.filters / kBoxedFilters;
+}
+
+constexpr int moved_bytes(Operands operands) {
+  return operands == Operands::kTf32 || operands == Operands::kSplit ? 4 : 2;
+}
+
+/// Those that leave together.
+constexpr int boxes_of_set(const KernelShape& shape, Operands operands) {
+  return shape.pixel_rows ? shape.columns / kRowPixels
+                          : kBoxedFilters * moved_bytes(operands) / kRowBytes;
 }
 
 /// What boxes' rows without a swizzle begin at multiples of.
@@ -121,10 +131,6 @@ struct SharedLayout {
   int32_t total;
 };
 
-constexpr int moved_bytes(Operands operands) {
-  return operands == Operands::kTf32 || operands == Operands::kSplit ? 4 : 2;
-}
-
 inline SharedLayout shared_layout(const Tile& tile, const KernelShape& shape, Operands operands) {
   const OperandTraits t = traits(operands);
   const auto aligned = [](int32_t bytes) {
@@ -139,13 +145,14 @@ inline SharedLayout shared_layout(const Tile& tile, const KernelShape& shape, Op
   layout.slabs = layout.filters + tile.filter_stages * layout.filter_stage;
   layout.patches = layout.slabs + tile.slab_stages * layout.slab;
   layout.boxes = aligned(layout.patches);
-  layout.box = aligned((tile.output_rows() + 1) * kBoxRowBytes);
-  const int32_t boxes =
-      tile.stored ? output_sets(shape) * kBoxedFilters * moved_bytes(operands) / kBoxRowBytes : 0;
+  layout.box =
+      tile.pixel_rows ? kBoxedFilters * kRowBytes : aligned((tile.output_rows() + 1) * kRowBytes);
+  const int32_t boxes = tile.stored ? output_sets(shape) * boxes_of_set(shape, operands) : 0;
   layout.columns = std::max(layout.patches + patch_bytes(shape), layout.boxes + boxes * layout.box);
   layout.places =
       layout.columns + table_columns(tile, shape) * static_cast<int32_t>(sizeof(ColumnPlace));
-  const int64_t places = tile.positions + int64_t{tile.planes} * table_begins(tile);
+  const int64_t places =
+      tile.pixel_rows ? 0 : tile.positions + int64_t{tile.planes} * table_begins(tile);
   const int64_t pixels = int64_t{tile.raw.pixel_positions} * pixel_table_pitch(tile);
   const int64_t place_bytes = std::max(places * static_cast<int64_t>(sizeof(Place)),
                                        pixels * static_cast<int64_t>(sizeof(uint16_t)));

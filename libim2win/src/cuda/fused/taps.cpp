@@ -13,6 +13,12 @@ struct PlacedUnit {
   FilterUnit filter;
 };
 
+/// Of a position's unit in a slab; of a unit's first row, where rows are of pixels.
+int offset_of(const Tile& tile, int position, int unit) {
+  if (tile.pixel_rows) return unit * tile.unit_channels * kRowBytes / kUnitBytes;
+  return tile.boxed() ? position * tile.row_units + unit : unit * tile.positions_pitch + position;
+}
+
 /// All units of a slab with `rows` tap rows, in the order of their offsets, so that a step's second
 /// unit never lies before its first; an odd one is followed by itself, with no filter.
 void place_units(const Tile& tile, const TapColumns& columns, int row_shift, int rows,
@@ -26,8 +32,7 @@ void place_units(const Tile& tile, const TapColumns& columns, int row_shift, int
         const int position =
             plane * tile.plane_positions + row * row_shift * tile.images * tile.pitch + shift;
         placed[count++] = {
-            tile.boxed() ? position * tile.row_units + unit
-                         : unit * tile.positions_pitch + position,
+            offset_of(tile, position, unit),
             {static_cast<int16_t>(row), static_cast<int16_t>(s), static_cast<int16_t>(unit)}};
       }
     }
@@ -92,8 +97,8 @@ void pair_units(const TapColumns& columns, const TapRows& rows, Tile& tile, Filt
     for (int i = 0; i < steps.count; ++i) {
       const PlacedUnit& first = placed[2 * i];
       const PlacedUnit& second = placed[2 * i + 1];
-      steps.step[i] = {static_cast<uint16_t>(first.offset),
-                       static_cast<uint16_t>(second.offset - first.offset)};
+      const int further = tile.pixel_rows ? tile.pixel_block() : second.offset - first.offset;
+      steps.step[i] = {static_cast<uint16_t>(first.offset), static_cast<uint16_t>(further)};
       order.unit[kind][i][0] = first.filter;
       order.unit[kind][i][1] = second.filter;
     }

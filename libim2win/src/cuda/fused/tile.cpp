@@ -30,16 +30,22 @@ bool has_input_boxes(const Problem& problem, Operands operands) {
          problem.w >= problem.stride_w && has_boxes(problem.input, 1, moved_bytes(operands));
 }
 
+bool has_pixel_rows(const Problem& problem, Operands operands) {
+  return are_elements(operands) && problem.n == 1 && problem.r == 1 && problem.s == 1 &&
+         problem.stride_h == 1 && problem.stride_w == 1 && !problem.is_padded() &&
+         has_boxes(problem.input, 3, moved_bytes(operands));
+}
+
 bool has_filter_boxes(const Problem& problem, Operands operands, const Tile& tile) {
-  return tile.row_units == 2 * traits(operands).batch &&
+  return tile.boxed() && tile.units == 2 * traits(operands).batch &&
          has_boxes(problem.filter, 1, moved_bytes(operands));
 }
 
-bool has_output_boxes(const Problem& problem, Operands operands) {
+bool has_output_boxes(const Problem& problem, Operands operands, int fastest) {
   return !problem.has_residual && problem.alpha == 1 &&
-         problem.k * moved_bytes(operands) % kUnitBytes == 0 &&
+         problem.output.size[fastest] * moved_bytes(operands) % kUnitBytes == 0 &&
          (problem.activation == IM2WIN_IDENTITY || problem.activation == IM2WIN_RELU) &&
-         has_boxes(problem.output, 1, moved_bytes(operands));
+         has_boxes(problem.output, fastest, moved_bytes(operands));
 }
 
 int row_word(const Problem& problem, const Tile& tile) {
@@ -89,6 +95,7 @@ std::string describe(const Tile& tile) {
               : tile.column_pitch == tile.pitch ? ""
                                                 : " in strips",
               tile.filters_in_place ? ", filters in place" : "",
+              tile.pixel_rows ? ", rows of pixels" : "",
               tile.stored    ? ", boxes in and out"
               : tile.boxed() ? ", boxes in"
                              : "",

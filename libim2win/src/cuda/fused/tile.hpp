@@ -16,6 +16,8 @@
 // 16 bytes each, which are wgmma's core matrices (8 positions by 16 bytes) without swizzle, K-major.
 // Or, where pixels are rows of neighbouring channels and planes are boxes of the input, which come by
 // themselves (boxes.cuh), it is [position][unit], in rows of 32, 64 or 128 bytes, swizzled.
+// Or, where windows are single pixels, and those of a channel are neighbours in memory, rows are of pixels,
+// as they come: [64 pixels][channel], 128 bytes each, swizzled, wgmma's core matrices MN-major.
 //
 // A *step* is the K of one product instruction: two units of any taps.
 #pragma once
@@ -78,6 +80,11 @@ constexpr int64_t kMaxSpan = int64_t{1} << 30;
 constexpr int64_t kMaxTiles = int64_t{1} << 30;
 
 constexpr int kUnitBytes = 16;
+/// What swizzled rows have at most.
+constexpr int kRowBytes = 128;
+/// Pixels of a row, where rows are of pixels: 16-bit ones.
+constexpr int kRowPixels = kRowBytes / 2;
+
 /// The steps that a stage of filters holds, of so many that remain of a slab: the last two stages share
 /// what they have.
 constexpr int batch_of(OperandTraits traits, int steps) {
@@ -120,6 +127,7 @@ struct KernelShape {
   // Whether each multiplying warpgroup has tiles of its own, in turns: while one multiplies, the other writes.
   // All filters must be in shared memory, or they would come for each tile of half the size.
   bool takes_turns = false;
+  bool pixel_rows = false;  // whether slabs are rows of pixels, not of channels
 
   /// Whether warpgroups share a tile's columns out, or all have all.
   constexpr bool divides_columns() const { return filters < 128 && !takes_turns; }
@@ -132,8 +140,8 @@ struct KernelShape {
   constexpr int threads() const { return first_multiplier() + multiplying_threads(); }
 };
 
-/// Two units of a slab, in 16 bytes: the first's offset, and how far on the second is. In this
-/// form they are added to the low half of a wgmma descriptor.
+/// Two units of a slab, in 16 bytes: the first's offset, and how far on the second is, or, where rows are of
+/// pixels, the next 64 pixels. In this form they are added to the low half of a wgmma descriptor.
 struct Step {
   uint16_t offset;
   uint16_t second;
@@ -174,6 +182,12 @@ struct RawLines {
   constexpr int32_t box_channels() const { return channels >> phase_bits; }
 };
 
+/// Where a unit of a swizzled row is, in units. Swizzles exchange the 16 bytes of a row according to address
+/// bits 7 to 9, as far as rows have so many (PTX ISA, "Swizzling modes").
+constexpr int32_t swizzled_place(int32_t row, int32_t unit, int32_t row_units) {
+  return row * row_units + (unit ^ (row * row_units / 8 & (row_units - 1)));
+}
+
 struct Tile {
   int32_t images, rows, columns;  // of outputs; the most that a run meets
   int32_t run;                    // positions from a run's start to the next one's; 0: a box
@@ -197,6 +211,7 @@ struct Tile {
   int32_t units;             // channel units of a slab
   int32_t chunks;            // slabs of all channels
   int32_t row_units;         // units of a position that are neighbours: 1, or all of a slab
+  int32_t pixel_rows;        // whether rows are of pixels: see KernelShape
   int32_t box_rows;          // of a plane, where it is a box
   int32_t stored;            // whether outputs leave as boxes, too
   int32_t filters_in_place;  // whether filters come as boxes of what they are: see has_filter_boxes
@@ -218,13 +233,15 @@ struct Tile {
     const int32_t among = unit & ((1 << channel_bits) - 1);
     return (unit - among) * unit_channels + among + (i << channel_bits);
   }
-  constexpr bool boxed() const { return row_units > 1; }
-  /// Where a unit is in a slab, in units. Swizzles exchange the 16 bytes of a row according to address
-  /// bits 7 to 9, as far as rows have so many (PTX ISA, "Swizzling modes").
+  /// Whether inputs come as boxes.
+  constexpr bool boxed() const { return row_units > 1 || pixel_rows != 0; }
+  /// Where a unit is in a slab, in units.
   constexpr int32_t place(int32_t position, int32_t unit) const {
-    if (!boxed()) return unit * positions_pitch + position;
-    return position * row_units + (unit ^ (position * row_units / 8 & (row_units - 1)));
+    if (row_units == 1) return unit * positions_pitch + position;
+    return swizzled_place(position, unit, row_units);
   }
+  /// From 64 pixels of all channels of a slab to the next ones, where rows are of pixels, in units.
+  constexpr int32_t pixel_block() const { return units * unit_channels * kRowBytes / kUnitBytes; }
   /// Pixels of a box.
   constexpr int32_t output_rows() const { return rows * images * columns; }
   /// Of a slab.
@@ -271,14 +288,18 @@ bool has_boxes(const Tensor& tensor, int fastest, int64_t element_bytes);
 /// bytes, and each phase of the strides has some row and column.
 bool has_input_boxes(const Problem& problem, Operands operands);
 
+/// Whether it can come as boxes of rows of pixels: windows are single pixels, of one image, whose rows are
+/// runs.
+bool has_pixel_rows(const Problem& problem, Operands operands);
+
 /// Whether filters can come as boxes, as they are: rows of channels, for a tile with such rows of inputs. A
 /// batch then is the steps of one tap.
 bool has_filter_boxes(const Problem& problem, Operands operands, const Tile& tile);
 
-/// Whether outputs can leave as boxes. What a box takes on its way out, it takes in shared memory: bias
-/// and a bound from below. It leaves in whole words of 16 bytes, past the last filter, too, if that does
-/// not end one.
-bool has_output_boxes(const Problem& problem, Operands operands);
+/// Whether outputs can leave as boxes, whose rows are along a dimension. What a box takes on its way out, it takes in shared memory: bias
+/// and a bound from below. It leaves in whole words of 16 bytes, past the last filter or pixel, too, if that
+/// does not end one.
+bool has_output_boxes(const Problem& problem, Operands operands, int fastest);
 
 /// How many neighbouring pixels of a filter are a word of the output, whichever tile and filter they are of.
 int row_word(const Problem& problem, const Tile& tile);

@@ -10,8 +10,9 @@ namespace im2win::cuda::fused {
 
 /// d = a * b, or with `accumulate` d += a * b: a is 64 filters, b kColumns positions, by the K of a
 /// step. A thread holds the sums of filters lane / 4 + {0, 8} of its warp's 16, and of columns
-/// lane % 4 * 2 + {0, 1} of each 8, as d[4 * eight + 2 * filter + column].
-template <Operands kOperands, int kColumns>
+/// lane % 4 * 2 + {0, 1} of each 8, as d[4 * eight + 2 * filter + column]. Rows of b are along K, or with
+/// kPixelRows along positions.
+template <Operands kOperands, int kColumns, bool kPixelRows = false>
 struct Wgmma;
 
 // Registers are named one by one, in tens, and in what is left.
@@ -30,6 +31,8 @@ struct Wgmma;
 #define IM2WIN_NAMES_80 IM2WIN_NAMES_60 "," IM2WIN_NAMES(6) "," IM2WIN_NAMES(7)
 #define IM2WIN_NAMES_100 IM2WIN_NAMES_80 "," IM2WIN_NAMES(8) "," IM2WIN_NAMES(9)
 #define IM2WIN_NAMES_120 IM2WIN_NAMES_100 "," IM2WIN_NAMES(10) "," IM2WIN_NAMES(11)
+#define IM2WIN_NAMES_64 IM2WIN_NAMES_60 ",%60,%61,%62,%63"
+#define IM2WIN_NAMES_128 IM2WIN_NAMES_120 ",%120,%121,%122,%123,%124,%125,%126,%127"
 #define IM2WIN_REGISTERS_28                                                                     \
   IM2WIN_REGISTERS(0), IM2WIN_REGISTERS(1), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]), \
       "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27])
@@ -42,11 +45,15 @@ struct Wgmma;
 #define IM2WIN_REGISTERS_80 IM2WIN_REGISTERS_60, IM2WIN_REGISTERS(6), IM2WIN_REGISTERS(7)
 #define IM2WIN_REGISTERS_100 IM2WIN_REGISTERS_80, IM2WIN_REGISTERS(8), IM2WIN_REGISTERS(9)
 #define IM2WIN_REGISTERS_120 IM2WIN_REGISTERS_100, IM2WIN_REGISTERS(10), IM2WIN_REGISTERS(11)
+#define IM2WIN_REGISTERS_64 IM2WIN_REGISTERS_60, "+f"(d[60]), "+f"(d[61]), "+f"(d[62]), "+f"(d[63])
+#define IM2WIN_REGISTERS_128                                                                  \
+  IM2WIN_REGISTERS_120, "+f"(d[120]), "+f"(d[121]), "+f"(d[122]), "+f"(d[123]), "+f"(d[124]), \
+      "+f"(d[125]), "+f"(d[126]), "+f"(d[127])
 
-#define IM2WIN_WGMMA(operands, columns, instruction, names, a_name, b_name, accumulate_name, tail, \
-                     ...)                                                                          \
+#define IM2WIN_WGMMA(operands, columns, pixel_rows, instruction, names, a_name, b_name,            \
+                     accumulate_name, tail, ...)                                                   \
   template <>                                                                                      \
-  struct Wgmma<operands, columns> {                                                                \
+  struct Wgmma<operands, columns, pixel_rows> {                                                    \
     __device__ __forceinline__ static void multiply(float (&d)[columns / 2], const Descriptor& a,  \
                                                     const Descriptor& b, bool accumulate) {        \
       asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, " accumulate_name                             \
@@ -58,14 +65,16 @@ struct Wgmma;
     }                                                                                              \
   };
 
-// The last operands: the signs of a and b, and for 16-bit types that neither is transposed.
-#define IM2WIN_WGMMA_COLUMNS(columns, sums, a, b, accumulate)                                     \
-  IM2WIN_WGMMA(Operands::kHalf, columns, "m64n" #columns "k16.f32.f16.f16", IM2WIN_NAMES_##sums,  \
-               a, b, accumulate, "1, 1, 0, 0", IM2WIN_REGISTERS_##sums)                           \
-  IM2WIN_WGMMA(Operands::kBFloat16, columns, "m64n" #columns "k16.f32.bf16.bf16",                 \
-               IM2WIN_NAMES_##sums, a, b, accumulate, "1, 1, 0, 0", IM2WIN_REGISTERS_##sums)      \
-  IM2WIN_WGMMA(Operands::kTf32, columns, "m64n" #columns "k8.f32.tf32.tf32", IM2WIN_NAMES_##sums, \
-               a, b, accumulate, "1, 1", IM2WIN_REGISTERS_##sums)
+// The last operands: the signs of a and b, and for 16-bit types whether they are transposed.
+#define IM2WIN_WGMMA_HALVES(columns, sums, pixel_rows, tail, a, b, accumulate)                \
+  IM2WIN_WGMMA(Operands::kHalf, columns, pixel_rows, "m64n" #columns "k16.f32.f16.f16",       \
+               IM2WIN_NAMES_##sums, a, b, accumulate, tail, IM2WIN_REGISTERS_##sums)          \
+  IM2WIN_WGMMA(Operands::kBFloat16, columns, pixel_rows, "m64n" #columns "k16.f32.bf16.bf16", \
+               IM2WIN_NAMES_##sums, a, b, accumulate, tail, IM2WIN_REGISTERS_##sums)
+#define IM2WIN_WGMMA_COLUMNS(columns, sums, a, b, accumulate)                       \
+  IM2WIN_WGMMA_HALVES(columns, sums, false, "1, 1, 0, 0", a, b, accumulate)         \
+  IM2WIN_WGMMA(Operands::kTf32, columns, false, "m64n" #columns "k8.f32.tf32.tf32", \
+               IM2WIN_NAMES_##sums, a, b, accumulate, "1, 1", IM2WIN_REGISTERS_##sums)
 
 IM2WIN_WGMMA_COLUMNS(56, 28, "%28", "%29", "%30")
 IM2WIN_WGMMA_COLUMNS(80, 40, "%40", "%41", "%42")
@@ -74,20 +83,27 @@ IM2WIN_WGMMA_COLUMNS(120, 60, "%60", "%61", "%62")
 IM2WIN_WGMMA_COLUMNS(160, 80, "%80", "%81", "%82")
 IM2WIN_WGMMA_COLUMNS(200, 100, "%100", "%101", "%102")
 IM2WIN_WGMMA_COLUMNS(240, 120, "%120", "%121", "%122")
+IM2WIN_WGMMA_HALVES(128, 64, true, "1, 1, 0, 1", "%64", "%65", "%66")
+IM2WIN_WGMMA_HALVES(256, 128, true, "1, 1, 0, 1", "%128", "%129", "%130")
 
 #undef IM2WIN_WGMMA_COLUMNS
+#undef IM2WIN_WGMMA_HALVES
 #undef IM2WIN_WGMMA
+#undef IM2WIN_REGISTERS_128
 #undef IM2WIN_REGISTERS_120
 #undef IM2WIN_REGISTERS_100
 #undef IM2WIN_REGISTERS_80
+#undef IM2WIN_REGISTERS_64
 #undef IM2WIN_REGISTERS_60
 #undef IM2WIN_REGISTERS_56
 #undef IM2WIN_REGISTERS_40
 #undef IM2WIN_REGISTERS_28
 #undef IM2WIN_REGISTERS
+#undef IM2WIN_NAMES_128
 #undef IM2WIN_NAMES_120
 #undef IM2WIN_NAMES_100
 #undef IM2WIN_NAMES_80
+#undef IM2WIN_NAMES_64
 #undef IM2WIN_NAMES_60
 #undef IM2WIN_NAMES_56
 #undef IM2WIN_NAMES_40

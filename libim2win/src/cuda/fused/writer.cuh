@@ -84,7 +84,19 @@ class Writer {
     for (int i = 0; i < 2; ++i)
       bias[i] = lane_ / 4 + 8 * i < filters ? a_.outputs.bias(k + lane_ / 4 + 8 * i) : 0;
     if constexpr (kHasBoxes<T>) {
-      if (a_.stored) return write_boxes(sums, bias, k, filters, turn);
+      if (a_.stored) {
+        const int set = T::kShape.takes_turns ? warpgroup() : first_filter() / kBoxedFilters;
+        wait(&barriers().outputs_empty[set], turn ? 0 : 1);
+        if constexpr (T::kShape.pixel_rows) {
+          write_pixel_boxes(sums, bias, k, filters, set);
+        } else {
+          write_boxes(sums, bias, k, filters);
+        }
+        ::cuda::ptx::fence_proxy_async(::cuda::ptx::space_shared);
+        __syncwarp();
+        if (lane_ == 0) ::cuda::ptx::mbarrier_arrive(&barriers().outputs_full[set]);
+        return;
+      }
     }
     if (filters <= 0) return;
 
@@ -136,6 +148,7 @@ class Writer {
 
   /// One of the warpgroup's columns.
   __device__ __forceinline__ ColumnPlace place(int column) const {
+    if constexpr (T::kShape.pixel_rows) return located(a_, tile_.begin + column);
     return block_.columns()[tile_.begin + first_column() + column];
   }
   __device__ __forceinline__ bool is_output(const ColumnPlace& place, int column) const {
@@ -183,10 +196,8 @@ class Writer {
 
   /// NHWC: to boxes in shared memory, which leave by themselves when all warps have come so far.
   __device__ __forceinline__ void write_boxes(const Sums<T::kSums>& sums, const float (&bias)[2],
-                                              int64_t k, int filters, bool turn) {
+                                              int64_t k, int filters) {
     const OutputBoxes<T> boxes(a_.tile, block_, warpgroup(), first_filter());
-    const int set = T::kShape.takes_turns ? warpgroup() : first_filter() / kBoxedFilters;
-    wait(&barriers().outputs_empty[set], turn ? 0 : 1);
     // Places are looked up some together: each would wait for the last one's columns to be put.
     constexpr int kTogether = 5;
 #pragma unroll
@@ -200,10 +211,26 @@ class Writer {
 #pragma unroll
       for (int i = 0; i < kTogether; ++i) put(rows[i], &sums.sum[first / 2 + 4 * i], bias);
     }
-    if (has_doubts(sums)) settle_boxes(boxes, k, filters);
-    ::cuda::ptx::fence_proxy_async(::cuda::ptx::space_shared);
-    __syncwarp();
-    if (lane_ == 0) ::cuda::ptx::mbarrier_arrive(&barriers().outputs_full[set]);
+    if (has_doubts(sums))
+      settle_boxes(k, filters,
+                   [&](int filter, int column) { return boxes.row(column).at(filter); });
+  }
+
+  /// NCHW, likewise: two times eight columns at a time, four matrices.
+  __device__ __forceinline__ void write_pixel_boxes(const Sums<T::kSums>& sums,
+                                                    const float (&bias)[2], int64_t k, int filters,
+                                                    int set) {
+    const OutputRows<T> boxes(block_, set, first_filter() % kBoxedFilters);
+#pragma unroll
+    for (int column = 0; column < T::kShape.columns; column += 16) {
+      uint32_t pairs[4];
+      pack(&sums.sum[column / 2], bias, pairs[0], pairs[1]);
+      pack(&sums.sum[column / 2 + 4], bias, pairs[2], pairs[3]);
+      ptx::store_matrices(ptx::shared_address(boxes.word(lane_ % 16, column + lane_ / 16 * 8)),
+                          pairs);
+    }
+    if (has_doubts(sums))
+      settle_boxes(k, filters, [&](int filter, int column) { return boxes.at(filter, column); });
   }
 
   /// The rows of eight columns that a lane gives the places of.
@@ -213,7 +240,7 @@ class Writer {
                                       const float* sum, const float (&bias)[2]) const {
     if constexpr (kHalves) {
       uint32_t pairs[2];
-      pack(sum, bias, pairs);
+      pack(sum, bias, pairs[0], pairs[1]);
       ptx::store_transposed(rows[0].word(lane_ & 8), pairs[0], pairs[1]);
     } else {
       // Eight filters on is two of a row's eight words on, from an even pair of words: another bit.
@@ -227,14 +254,14 @@ class Writer {
     }
   }
 
-  /// Rare: see Sums.
-  __device__ __forceinline__ void settle_boxes(const OutputBoxes<T>& boxes, int64_t k,
-                                               int filters) const {
+  /// Rare: see Sums. locate(filter, column): where an output of the warp's is.
+  template <class Locate>
+  __device__ __forceinline__ void settle_boxes(int64_t k, int filters, const Locate& locate) const {
     __syncwarp();
 #pragma unroll 1
     for (int i = 0; i < T::kShape.columns * kPatchFilters; i += 32) {
       const int column = (i + lane_) / kPatchFilters, filter = lane_ % kPatchFilters;
-      Element* output = boxes.row(column).at(filter);
+      Element* output = locate(filter, column);
       const float put = to_compute<float>(*output);
       const ColumnPlace at = located(a_, first_column() + column);
       const bool doubtful = put != put && filter < filters && is_output(at, column);
@@ -346,7 +373,7 @@ class Writer {
   __device__ __forceinline__ void put(const float* sum, int column, const float (&bias)[2]) const {
     if constexpr (kHalves && T::kInstructions == Instructions::kWgmma) {
       uint32_t pairs[2];
-      pack(sum, bias, pairs);
+      pack(sum, bias, pairs[0], pairs[1]);
       ptx::store_transposed(word(column + lane_ % 8, lane_ / 8 % 2), pairs[0], pairs[1]);
     } else {
 #pragma unroll
@@ -360,15 +387,16 @@ class Writer {
   }
 
   /// Two 8 x 8 matrices, of filters 0 to 7 and 8 to 15, of which lanes 0 to 7 and 8 to 15 give the
-  /// places of columns.
-  __device__ __forceinline__ void pack(const float* sum, const float (&bias)[2],
-                                       uint32_t (&pairs)[2]) const {
-#pragma unroll
-    for (int i = 0; i < 2; ++i) {
-      const Pair pair = {from_compute<Element>(finished(sum[2 * i], bias[i])),
-                         from_compute<Element>(finished(sum[2 * i + 1], bias[i]))};
-      pairs[i] = reinterpret_cast<const uint32_t&>(pair);
-    }
+  /// places of columns, or of filters.
+  __device__ __forceinline__ void pack(const float* sum, const float (&bias)[2], uint32_t& pair0,
+                                       uint32_t& pair1) const {
+    pair0 = pack(sum, bias[0]);
+    pair1 = pack(sum + 2, bias[1]);
+  }
+  __device__ __forceinline__ uint32_t pack(const float* sum, float bias) const {
+    const Pair pair = {from_compute<Element>(finished(sum[0], bias)),
+                       from_compute<Element>(finished(sum[1], bias))};
+    return reinterpret_cast<const uint32_t&>(pair);
   }
 
   struct alignas(2 * sizeof(Element)) Pair {
