@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <iterator>
 #include <random>
+#include <span>
 #include <vector>
 
 #include "cuda/fused/shared.hpp"
@@ -20,7 +21,9 @@ using namespace im2win::cuda::fused;
 constexpr Chip kChip = {132, 227 * 1024, true};
 constexpr KernelShape kShapes[] = {{128, 80}, {128, 160},   {64, 80},
                                    {64, 160}, {64, 240, 1}, {64, 240, 1, 2, true}};
-constexpr int kShapeCount = static_cast<int>(std::size(kShapes));
+constexpr KernelShape kPixelShapes[] = {
+    {128, 128, 1, 2, false, true}, {128, 256, 1, 2, false, true}, {64, 256, 1, 2, true, true}};
+using Shapes = std::span<const KernelShape>;
 
 /// Dense NHWC or NCHW tensors.
 Problem make_problem(const int64_t (&input)[4], int64_t k, int64_t r, int64_t s, bool nhwc) {
@@ -79,18 +82,27 @@ int64_t expected(const Problem& problem, int64_t n, int64_t p, int64_t q) {
 /// One tile at output [n, p, q], as the kernel computes it for one filter.
 class TileRun {
  public:
-  TileRun(const Problem& problem, const TileChoice& choice, int64_t n, int64_t p, int64_t q)
-      : problem_(problem), choice_(choice), tile_(choice.tile), n_(n), p_(p), q_(q), begin_(0) {}
+  TileRun(const Problem& problem, const TileChoice& choice, const KernelShape& shape, int64_t n,
+          int64_t p, int64_t q)
+      : problem_(problem),
+        choice_(choice),
+        tile_(choice.tile),
+        shape_(shape),
+        n_(n),
+        p_(p),
+        q_(q),
+        begin_(0) {}
 
   /// The run of that number.
-  TileRun(const Problem& problem, const TileChoice& choice, int64_t n, int64_t number)
-      : TileRun(problem, choice, n, number * choice.tile.run / choice.tile.pitch, 0) {
+  TileRun(const Problem& problem, const TileChoice& choice, const KernelShape& shape, int64_t n,
+          int64_t number)
+      : TileRun(problem, choice, shape, n, number * choice.tile.run / choice.tile.pitch, 0) {
     begin_ = number * tile_.run % tile_.pitch;
   }
 
   /// The outputs that differ, and those that no column computes.
   int mismatches() {
-    const int columns = kShapes[choice_.kernel].block_columns();
+    const int columns = shape_.block_columns();
     std::vector<int64_t> sums(static_cast<size_t>(columns), 0);
     for (int group = 0; group < tile_.tap_groups; ++group)
       for (int chunk = 0; chunk < tile_.chunks; ++chunk) {
@@ -105,8 +117,8 @@ class TileRun {
           if (n_ + image >= problem_.n || p_ + row >= problem_.p || q_ + x >= problem_.q) continue;
           int64_t column = (row * tile_.images + image) * tile_.column_pitch + x - begin_;
           if (tile_.run > 0 && (column < 0 || column >= columns)) continue;  // another run's
-          if (shape().divides_columns())
-            column = column / tile_.warpgroup_columns * shape().columns +
+          if (shape_.divides_columns())
+            column = column / tile_.warpgroup_columns * shape_.columns +
                      column % tile_.warpgroup_columns;
           if (column >= columns) {
             ++missing;
@@ -119,11 +131,17 @@ class TileRun {
   }
 
  private:
-  const KernelShape& shape() const { return kShapes[choice_.kernel]; }
   int elements() const { return tile_.unit_channels * tile_.unit_columns; }
 
-  /// Before swizzles, which products undo.
+  /// Of a unit's first element, and from that to the next: before swizzles, which products undo.
   int place(int position, int unit) const {
+    if (tile_.pixel_rows)
+      return (position / kRowPixels * tile_.units + unit) * elements() * kRowPixels +
+             position % kRowPixels;
+    return elements() * place_of_unit(position, unit);
+  }
+  int apart() const { return tile_.pixel_rows ? kRowPixels : 1; }
+  int place_of_unit(int position, int unit) const {
     return tile_.boxed() ? position * tile_.row_units + unit
                          : unit * tile_.positions_pitch + position;
   }
@@ -155,27 +173,34 @@ class TileRun {
            tile_.channel(unit, e % tile_.unit_channels);
   }
 
-  int64_t& at(int offset, int e) {
-    return slab_.at(static_cast<size_t>(offset) * static_cast<size_t>(elements()) +
-                    static_cast<size_t>(e));
-  }
+  int64_t& at(int first, int e) { return slab_.at(static_cast<size_t>(first + e * apart())); }
 
   int64_t multiply(int group, int chunk, int column) {
     const int kind = group < tile_.full_groups ? 0 : 1;
-    const int in_warpgroup = column % shape().columns;
-    const int start = (column / shape().columns * tile_.warpgroup_step +
-                       in_warpgroup / 8 * tile_.group_stride + in_warpgroup % 8) *
-                      tile_.row_units;
     int64_t sum = 0;
     for (int i = 0; i < tile_.steps[kind].count; ++i) {
       const Step& step = tile_.steps[kind].step[i];
       for (int half = 0; half < 2; ++half) {
         const FilterUnit& unit = choice_.order.unit[kind][i][half];
         for (int e = 0; e < elements(); ++e)
-          sum += weight(group, chunk, unit, e) * at(start + step.offset + half * step.second, e);
+          sum += weight(group, chunk, unit, e) * at(operand(step, half, column), e);
       }
     }
     return sum;
+  }
+
+  /// The first element of one of a step's units for a column, as wgmma finds it. Steps count 16 bytes.
+  int operand(const Step& step, int half, int column) const {
+    if (tile_.pixel_rows) {
+      constexpr int kRowUnits = kRowBytes / kUnitBytes;
+      const int first = step.offset + half * 8 * kRowUnits + column / kRowPixels * step.second;
+      return first * kRowPixels / kRowUnits + column % kRowPixels;
+    }
+    const int in_warpgroup = column % shape_.columns;
+    const int start = (column / shape_.columns * tile_.warpgroup_step +
+                       in_warpgroup / 8 * tile_.group_stride + in_warpgroup % 8) *
+                      tile_.row_units;
+    return (start + step.offset + half * step.second) * elements();
   }
 
   int64_t weight(int group, int chunk, const FilterUnit& unit, int e) const {
@@ -188,6 +213,7 @@ class TileRun {
   const Problem& problem_;
   const TileChoice& choice_;
   const Tile& tile_;
+  const KernelShape& shape_;
   int64_t n_, p_, q_, begin_;
   std::vector<int64_t> slab_;
 };
@@ -209,21 +235,23 @@ int misplaced_batches(const TileChoice& choice, Operands operands) {
 }
 
 /// Runs the first tile, and the last, which is cut off at the edges.
-int check(const Problem& problem, Operands operands) {
+int check(const Problem& problem, Operands operands, Shapes shapes) {
   TileChoice choice;
-  if (!choose_tile(problem, operands, kShapes, kShapeCount, kChip, choice)) return 0;
+  if (!choose_tile(problem, operands, shapes.data(), static_cast<int>(shapes.size()), kChip,
+                   choice))
+    return 0;
   const Tile& tile = choice.tile;
+  const KernelShape& shape = shapes[static_cast<size_t>(choice.kernel)];
   const int64_t last[] = {(problem.n - 1) / tile.images * tile.images,
                           (problem.p - 1) / tile.rows * tile.rows,
                           (problem.q - 1) / tile.columns * tile.columns};
   int mismatches =
       tile.run > 0
-          ? TileRun(problem, choice, 0, 0).mismatches() +
-                TileRun(problem, choice, last[0], row_tiles(problem, tile) - 1).mismatches()
-          : TileRun(problem, choice, 0, 0, 0).mismatches() +
-                TileRun(problem, choice, last[0], last[1], last[2]).mismatches();
+          ? TileRun(problem, choice, shape, 0, 0).mismatches() +
+                TileRun(problem, choice, shape, last[0], row_tiles(problem, tile) - 1).mismatches()
+          : TileRun(problem, choice, shape, 0, 0, 0).mismatches() +
+                TileRun(problem, choice, shape, last[0], last[1], last[2]).mismatches();
   mismatches += misplaced_batches(choice, operands);
-  const KernelShape& shape = kShapes[choice.kernel];
   if (shared_layout(tile, shape, operands).total > kChip.shared_bytes) ++mismatches;
   if (shape.takes_turns && !tile.resident) ++mismatches;
   // Blocks that keep their filters have the same in all their tiles.
@@ -275,7 +303,24 @@ int check_random_problems() {
     set_outputs(problem);
     if (problem.p < 1 || problem.q < 1) continue;
     for (const Operands operands : {Operands::kHalf, Operands::kTf32, Operands::kSplit})
-      mismatches += check(problem, operands);
+      mismatches += check(problem, operands, kShapes);
+  }
+  return mismatches;
+}
+
+/// Single pixels, of one image whose rows are others.
+int check_pixel_rows() {
+  std::mt19937 random(2023);
+  const auto between = [&](int low, int high) {
+    return std::uniform_int_distribution<int64_t>(low, high)(random);
+  };
+  int mismatches = 0;
+  for (int i = 0; i < 100; ++i) {
+    const int64_t input[] = {1, between(1, 200), between(1, 9), 8 * between(1, 60)};
+    Problem problem = make_problem(input, between(1, 300), 1, 1, false);
+    set_outputs(problem);
+    for (const KernelShape& shape : kPixelShapes)
+      mismatches += check(problem, Operands::kHalf, {&shape, 1});
   }
   return mismatches;
 }
@@ -288,7 +333,7 @@ void print_layer(const char* name, int64_t c, int64_t size, int64_t k, int64_t k
     problem.stride_h = problem.stride_w = stride;
     set_outputs(problem);
     TileChoice choice;
-    choose_tile(problem, operands, kShapes, kShapeCount, kChip, choice);
+    choose_tile(problem, operands, kShapes, static_cast<int>(std::size(kShapes)), kChip, choice);
     const KernelShape& shape = kShapes[choice.kernel];
     std::printf("%-6s %s %3d x %3d: %s\n", name, operands == Operands::kHalf ? "half " : "split",
                 shape.filters, shape.columns, describe(choice.tile).c_str());
@@ -303,5 +348,5 @@ int main() {
   print_layer("conv5", 96, 24, 256, 5, 1);
   print_layer("conv8", 64, 112, 128, 3, 1);
   print_layer("conv12", 512, 7, 512, 3, 1);
-  return check_random_problems() + check_batches() == 0 ? 0 : 1;
+  return check_random_problems() + check_pixel_rows() + check_batches() == 0 ? 0 : 1;
 }
