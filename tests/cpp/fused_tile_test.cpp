@@ -237,8 +237,8 @@ int misplaced_batches(const TileChoice& choice, Operands operands) {
 /// Runs the first tile, and the last, which is cut off at the edges.
 int check(const Problem& problem, Operands operands, Shapes shapes) {
   TileChoice choice;
-  if (!choose_tile(problem, operands, shapes.data(), static_cast<int>(shapes.size()), kChip,
-                   choice))
+  if (!choose_tile(problem, operands, shapes.data(), static_cast<int>(shapes.size()), kChip, choice,
+                   shapes[0].pixel_rows))
     return 0;
   const Tile& tile = choice.tile;
   const KernelShape& shape = shapes[static_cast<size_t>(choice.kernel)];

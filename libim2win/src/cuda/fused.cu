@@ -18,10 +18,10 @@ namespace {
 
 template <class Element>
 bool choose(const Problem& problem, const Kernels<Element>& kernels, const Chip& chip,
-            TileChoice& choice) {
+            TileChoice& choice, bool pixel_rows = false) {
   const std::vector<KernelShape> shapes = shapes_of(kernels.kernels);
   return choose_tile(problem, kernels.operands, shapes.data(), static_cast<int>(shapes.size()),
-                     chip, choice);
+                     chip, choice, pixel_rows);
 }
 
 template <class Element>
@@ -116,7 +116,7 @@ Problem with_images_as_rows(Problem problem) {
   };
   const int64_t w = problem.h * problem.w;
   if (problem.r > 1 || problem.s > 1 || problem.is_padded() || problem.stride_h > 1 ||
-      problem.stride_w > 1 || w >= kMaxSize || std::abs(problem.input.stride[0]) >= kMaxSpan ||
+      problem.stride_w > 1 || w >= kMaxTiles || std::abs(problem.input.stride[0]) >= kMaxSpan ||
       !follow(problem.input) || !follow(problem.output) ||
       (problem.has_residual && !follow(problem.residual)))
     return problem;
@@ -145,7 +145,7 @@ Tiled choose(const Problem& problem, const Kernels<Element>& kernels, const Chip
   choose(best.problem, kernels, chip, best.choice);
   Tiled rows = {with_images_as_rows(problem), {}};
   if (chip.bulk_copies && has_pixel_rows(rows.problem, kernels.operands) &&
-      choose(rows.problem, kernels, chip, rows.choice) && rows.choice.cost <= best.choice.cost)
+      choose(rows.problem, kernels, chip, rows.choice, true) && rows.choice.cost < best.choice.cost)
     return rows;
   return best;
 }

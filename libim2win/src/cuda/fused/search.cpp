@@ -279,10 +279,11 @@ class Search {
 }  // namespace
 
 bool choose_tile(const Problem& problem, Operands operands, const KernelShape* shapes, int count,
-                 const Chip& chip, TileChoice& choice) {
+                 const Chip& chip, TileChoice& choice, bool pixel_rows) {
   choice.kernel = -1;
   Search search(problem, operands, chip, choice);
-  for (int i = 0; i < count; ++i) search.try_kernel(i, shapes[i]);
+  for (int i = 0; i < count; ++i)
+    if (shapes[i].pixel_rows == pixel_rows) search.try_kernel(i, shapes[i]);
   return search.finish();
 }
 

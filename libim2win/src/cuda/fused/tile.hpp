@@ -272,10 +272,10 @@ struct Chip {
   bool bulk_copies;  // to shared memory, of lines and boxes
 };
 
-/// The cheapest tile of any of the `count` shapes on such a device. False if
-/// none can take the problem.
+/// The cheapest tile of any of the `count` shapes that have rows of pixels, or have not, on such a device.
+/// False if none can take the problem.
 bool choose_tile(const Problem& problem, Operands operands, const KernelShape* shapes, int count,
-                 const Chip& chip, TileChoice& choice);
+                 const Chip& chip, TileChoice& choice, bool pixel_rows = false);
 
 /// Whether all channels of a slab are of the tile's group.
 bool has_whole_slabs(const Problem& problem, const Tile& tile);
