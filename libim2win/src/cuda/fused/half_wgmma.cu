@@ -1,21 +1,10 @@
-#include "cuda/fused/table.cuh"
+#include "cuda/fused/wgmma_halves.cuh"
 
 namespace im2win::cuda::fused {
 
 template <>
 const Kernels<__half>& half_kernels<Instructions::kWgmma>() {
-  return instantiate<
-      __half, Operands::kHalf, Instructions::kWgmma, KernelShape{128, 120}, KernelShape{128, 160},
-      KernelShape{128, 200}, KernelShape{128, 240, 1}, KernelShape{64, 80}, KernelShape{64, 160},
-      KernelShape{64, 240, 1},
-      KernelShape{.filters = 64, .columns = 240, .staging_warpgroups = 1, .takes_turns = true},
-      KernelShape{.filters = 128, .columns = 128, .staging_warpgroups = 1, .pixel_rows = true},
-      KernelShape{.filters = 128, .columns = 256, .staging_warpgroups = 1, .pixel_rows = true},
-      KernelShape{.filters = 64,
-                  .columns = 256,
-                  .staging_warpgroups = 1,
-                  .takes_turns = true,
-                  .pixel_rows = true}>();
+  return instantiate_halves<__half, Operands::kHalf>();
 }
 
 }  // namespace im2win::cuda::fused
