@@ -296,9 +296,9 @@ bool has_pixel_rows(const Problem& problem, Operands operands);
 /// batch then is the steps of one tap.
 bool has_filter_boxes(const Problem& problem, Operands operands, const Tile& tile);
 
-/// Whether outputs can leave as boxes, whose rows are along a dimension. What a box takes on its way out, it takes in shared memory: bias
-/// and a bound from below. It leaves in whole words of 16 bytes, past the last filter or pixel, too, if that
-/// does not end one.
+/// Whether outputs can leave as boxes, whose rows are along a dimension. What a box takes on its way out, it
+/// takes in shared memory: bias and a bound from below. It leaves in whole words of 16 bytes, past the last
+/// filter or pixel, too, if that does not end one.
 bool has_output_boxes(const Problem& problem, Operands operands, int fastest);
 
 /// How many neighbouring pixels of a filter are a word of the output, whichever tile and filter they are of.
