@@ -192,7 +192,6 @@ class TileRun {
   /// The first element of one of a step's units for a column, as wgmma finds it. Steps count 16 bytes.
   int operand(const Step& step, int half, int column) const {
     if (tile_.pixel_rows) {
-      constexpr int kRowUnits = kRowBytes / kUnitBytes;
       const int first = step.offset + half * 8 * kRowUnits + column / kRowPixels * step.second;
       return first * kRowPixels / kRowUnits + column % kRowPixels;
     }
@@ -284,11 +283,15 @@ int check_batches() {
   return wrong;
 }
 
-int check_random_problems() {
-  std::mt19937 random(2023);
-  const auto between = [&](int low, int high) {
+/// Numbers between a lowest and a highest, the same ones each time.
+auto random_numbers() {
+  return [random = std::mt19937(2023)](int low, int high) mutable {
     return std::uniform_int_distribution<int64_t>(low, high)(random);
   };
+}
+
+int check_random_problems() {
+  auto between = random_numbers();
   int mismatches = 0;
   for (int i = 0; i < 400; ++i) {
     const int64_t input[] = {between(1, 5), between(1, i % 4 == 0 ? 70 : 12), between(1, 40),
@@ -310,10 +313,7 @@ int check_random_problems() {
 
 /// Single pixels, of one image whose rows are others.
 int check_pixel_rows() {
-  std::mt19937 random(2023);
-  const auto between = [&](int low, int high) {
-    return std::uniform_int_distribution<int64_t>(low, high)(random);
-  };
+  auto between = random_numbers();
   int mismatches = 0;
   for (int i = 0; i < 100; ++i) {
     const int64_t input[] = {1, between(1, 200), between(1, 9), 8 * between(1, 60)};

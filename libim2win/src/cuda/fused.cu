@@ -144,8 +144,7 @@ Tiled choose(const Problem& problem, const Kernels<Element>& kernels, const Chip
   Tiled best = {with_merged_images(problem), {}};
   choose(best.problem, kernels, chip, best.choice);
   Tiled rows = {with_images_as_rows(problem), {}};
-  if (chip.bulk_copies && has_pixel_rows(rows.problem, kernels.operands) &&
-      choose(rows.problem, kernels, chip, rows.choice, true) && rows.choice.cost < best.choice.cost)
+  if (choose(rows.problem, kernels, chip, rows.choice, true) && rows.choice.cost < best.choice.cost)
     return rows;
   return best;
 }

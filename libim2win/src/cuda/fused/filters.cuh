@@ -173,9 +173,7 @@ class GatheredFilters {
     for (; !batches_.ended(); batches_.advance()) {
       barriers().filters.wait_empty(cursor_);
       gather();
-      ::cuda::ptx::fence_proxy_async(::cuda::ptx::space_shared);
-      __syncwarp();
-      if (lane_ == 0) barriers().filters.arrive_full(cursor_.stage);
+      barriers().filters.arrive_full_by_warp(cursor_.stage);
       cursor_.advance(a_.tile.filter_stages);
     }
   }

@@ -81,7 +81,6 @@ class Multiplier {
   /// Of the first slab. From 8 channels of 64 pixels it is as many rows to the next ones.
   __device__ __forceinline__ static Descriptor windows_of(const Tile& tile, uint32_t slab,
                                                           int warpgroup) {
-    constexpr int kRowUnits = kRowBytes / kUnitBytes;
     if (T::kShape.pixel_rows) return Descriptor(slab, 0, 8 * kRowUnits, swizzle_of(kRowUnits));
     return Descriptor(slab, 0, tile.group_stride * tile.row_units, swizzle_of(tile.row_units)) +
            warpgroup * tile.warpgroup_step * tile.row_units;

@@ -58,6 +58,12 @@ struct Ring {
   __device__ __forceinline__ void arrive_full(int stage) {
     ::cuda::ptx::mbarrier_arrive(&full[stage]);
   }
+  /// By the lanes of a warp, once for all, of what they have written: wgmma reads by the async proxy.
+  __device__ __forceinline__ void arrive_full_by_warp(int stage) {
+    ::cuda::ptx::fence_proxy_async(::cuda::ptx::space_shared);
+    __syncwarp();
+    if (threadIdx.x % 32 == 0) arrive_full(stage);
+  }
   /// When the thread's copies so far are done.
   __device__ __forceinline__ void arrive_full_after_copies(int stage) {
     im2win::cuda::ptx::arrive_after_copies(&full[stage]);

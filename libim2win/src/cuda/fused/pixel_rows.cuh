@@ -1,8 +1,6 @@
 // Rows of pixels (see tile.hpp) of inputs that are no words of 16 bytes, and so cannot come as boxes.
 #pragma once
 
-#include <cuda/ptx>
-
 #include <cstdint>
 
 #include "cuda/fused/arguments.cuh"
@@ -29,7 +27,6 @@ class PixelRowStaging {
  private:
   using Moved = fused::Moved<T::kOperands>;
   static constexpr int kWordPixels = kUnitBytes / static_cast<int>(sizeof(Moved));
-  static constexpr int kRowWords = kRowBytes / kUnitBytes;
 
   __device__ __forceinline__ void stage(const TilePosition& tile, int chunk) {
     const int rows = a_.tile.units * a_.tile.unit_channels;
@@ -37,16 +34,14 @@ class PixelRowStaging {
     char* const slab = block_.slab(cursor_.stage);
     const int words = T::kShape.columns / kWordPixels * rows;
     for (int i = static_cast<int>(threadIdx.x); i < words; i += T::kStagingThreads) {
-      const int row = i / kRowWords, word = i % kRowWords;  // of all blocks of pixels
+      const int row = i / kRowUnits, word = i % kRowUnits;  // of all blocks of pixels
       const int column = row / rows * kRowPixels + word * kWordPixels;
       Moved x[kWordPixels];
       load(tile, chunk * rows + row % rows, column, x);
-      *reinterpret_cast<uint4*>(slab + swizzled_place(row, word, kRowWords) * kUnitBytes) =
+      *reinterpret_cast<uint4*>(slab + swizzled_place(row, word, kRowUnits) * kUnitBytes) =
           pack_unit(x);
     }
-    ::cuda::ptx::fence_proxy_async(::cuda::ptx::space_shared);
-    __syncwarp();
-    if (threadIdx.x % 32 == 0) barriers().slabs.arrive_full(cursor_.stage);
+    barriers().slabs.arrive_full_by_warp(cursor_.stage);
     cursor_.advance(a_.tile.slab_stages);
   }
 

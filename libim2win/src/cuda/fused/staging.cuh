@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cuda_pipeline_primitives.h>
-#include <cuda/ptx>
 
 #include <cstdint>
 
@@ -430,14 +429,13 @@ class WindowStaging {
     return magnitudes;
   }
 
-  /// What this thread stored becomes visible to those who multiply; wgmma reads by the async proxy.
+  /// What this thread stored becomes visible to those who multiply.
   __device__ __forceinline__ void release(int stage) {
     if constexpr (T::kInstructions == Instructions::kWgmma) {
-      ::cuda::ptx::fence_proxy_async(::cuda::ptx::space_shared);
-      __syncwarp();
-      if (thread_ % 32 != 0) return;
+      barriers().slabs.arrive_full_by_warp(stage);
+    } else {
+      barriers().slabs.arrive_full(stage);
     }
-    barriers().slabs.arrive_full(stage);
   }
 
   __device__ __forceinline__ void sync() {

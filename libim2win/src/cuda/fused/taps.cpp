@@ -15,7 +15,7 @@ struct PlacedUnit {
 
 /// Of a position's unit in a slab; of a unit's first row, where rows are of pixels.
 int offset_of(const Tile& tile, int position, int unit) {
-  if (tile.pixel_rows) return unit * tile.unit_channels * kRowBytes / kUnitBytes;
+  if (tile.pixel_rows) return unit * tile.unit_channels * kRowUnits;
   return tile.boxed() ? position * tile.row_units + unit : unit * tile.positions_pitch + position;
 }
 

@@ -82,6 +82,7 @@ constexpr int64_t kMaxTiles = int64_t{1} << 30;
 constexpr int kUnitBytes = 16;
 /// What swizzled rows have at most.
 constexpr int kRowBytes = 128;
+constexpr int kRowUnits = kRowBytes / kUnitBytes;
 /// Pixels of a row, where rows are of pixels: 16-bit ones.
 constexpr int kRowPixels = kRowBytes / 2;
 
@@ -241,7 +242,7 @@ struct Tile {
     return swizzled_place(position, unit, row_units);
   }
   /// From 64 pixels of all channels of a slab to the next ones, where rows are of pixels, in units.
-  constexpr int32_t pixel_block() const { return units * unit_channels * kRowBytes / kUnitBytes; }
+  constexpr int32_t pixel_block() const { return units * unit_channels * kRowUnits; }
   /// Pixels of a box.
   constexpr int32_t output_rows() const { return rows * images * columns; }
   /// Of a slab.

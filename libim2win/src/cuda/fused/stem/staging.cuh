@@ -1,8 +1,6 @@
 // Bands of the input on their way to shared memory: read once, and made operands.
 #pragma once
 
-#include <cuda/ptx>
-
 #include <cstdint>
 
 #include "cuda/fused/operands.cuh"
@@ -217,9 +215,7 @@ class BandStaging {
   }
 
   __device__ __forceinline__ void hand_over() {
-    ::cuda::ptx::fence_proxy_async(::cuda::ptx::space_shared);
-    __syncwarp();
-    if (threadIdx.x % 32 == 0) barriers().bands.arrive_full(to_.stage);
+    barriers().bands.arrive_full_by_warp(to_.stage);
     to_.advance(a_.bands.stages);
   }
 
