@@ -63,6 +63,18 @@ DENSE = [
         )
         for problem in (pixels, pixels)
     ),
+    # Few tiles of many slabs, which clusters of two, four and eight blocks share out.
+    *(
+        problem
+        for shared in (
+            Problem(c=512, h=7, w=7, k=72, padding=same(1)),
+            Problem(n=2, c=1000, h=8, w=8, k=130, r=1, s=1),
+            Problem(n=8, c=2048, h=7, w=7, k=300, r=1, s=1),
+            Problem(c=256, h=14, w=14, k=512, stride=(2, 2), padding=same(1)),
+            Problem(n=3, c=130, h=9, w=11, k=40, r=5, s=5, groups=2),
+        )
+        for problem in (shared, shared)
+    ),
     # Padding past 2^29 makes the transform count in 64 bits.
     Problem(c=2, h=3, w=5, k=4, r=1, s=2, stride=(2**29, 1), padding=((2**29, 0), (1, 0))),
 ]

@@ -18,7 +18,7 @@ namespace {
 using namespace im2win;
 using namespace im2win::cuda::fused;
 
-constexpr Chip kChip = {132, 227 * 1024, true};
+constexpr Chip kChip = {132, 227 * 1024, true, {132, 66, 30, 15}};
 constexpr KernelShape kShapes[] = {{128, 80}, {128, 160},   {64, 80},
                                    {64, 160}, {64, 240, 1}, {64, 240, 1, 2, true}};
 constexpr KernelShape kPixelShapes[] = {
@@ -233,6 +233,22 @@ int misplaced_batches(const TileChoice& choice, Operands operands) {
   return wrong;
 }
 
+/// Of the blocks that share a tile's slabs out: all slabs one after the other, and enough batches for each
+/// that its first warpgroup lets the second start.
+int misshared_slabs(const Tile& tile, OperandTraits traits) {
+  int wrong = tile.first_slab(0) != 0;
+  wrong += tile.first_slab(tile.cluster_blocks()) != tile.slabs();
+  for (int block = 0; block < tile.cluster_blocks(); ++block) {
+    int batches = 0;
+    for (int slab = tile.first_slab(block); slab < tile.first_slab(block + 1); ++slab) {
+      const int kind = slab / tile.chunks < tile.full_groups ? 0 : 1;
+      batches += (tile.steps[kind].count + traits.batch - 1) / traits.batch;
+    }
+    wrong += tile.lead >= batches;
+  }
+  return wrong;
+}
+
 /// Runs the first tile, and the last, which is cut off at the edges.
 int check(const Problem& problem, Operands operands, Shapes shapes) {
   TileChoice choice;
@@ -251,7 +267,11 @@ int check(const Problem& problem, Operands operands, Shapes shapes) {
           : TileRun(problem, choice, shape, 0, 0, 0).mismatches() +
                 TileRun(problem, choice, shape, last[0], last[1], last[2]).mismatches();
   mismatches += misplaced_batches(choice, operands);
-  if (shared_layout(tile, shape, operands).total > kChip.shared_bytes) ++mismatches;
+  mismatches += misshared_slabs(tile, traits(operands));
+  const SharedLayout layout = shared_layout(tile, shape, operands);
+  if (layout.total > kChip.shared_bytes) ++mismatches;
+  if (tile.cluster_bits > 0 && layout.patches - layout.filters < cluster_sum_bytes(tile, shape))
+    ++mismatches;
   if (shape.takes_turns && !tile.resident) ++mismatches;
   // Blocks that keep their filters have the same in all their tiles.
   if (tile.resident &&
@@ -325,6 +345,22 @@ int check_pixel_rows() {
   return mismatches;
 }
 
+/// Many channels of few pixels are shared out, those of many are not.
+int check_clusters() {
+  int wrong = 0;
+  for (const int64_t n : {1, 8, 128}) {
+    Problem problem = make_problem({n, 2048, 7, 7}, 512, 1, 1, true);
+    set_outputs(problem);
+    TileChoice choice;
+    choose_tile(problem, Operands::kHalf, kShapes, static_cast<int>(std::size(kShapes)), kChip,
+                choice);
+    wrong += (choice.tile.cluster_bits > 0) != (n < 128);
+    wrong += misshared_slabs(choice.tile, traits(Operands::kHalf));
+  }
+  if (wrong > 0) std::printf("%d tiles are shared out that should not be, or not\n", wrong);
+  return wrong;
+}
+
 void print_layer(const char* name, int64_t c, int64_t size, int64_t k, int64_t kernel,
                  int64_t stride) {
   for (const Operands operands : {Operands::kHalf, Operands::kSplit}) {
@@ -348,5 +384,7 @@ int main() {
   print_layer("conv5", 96, 24, 256, 5, 1);
   print_layer("conv8", 64, 112, 128, 3, 1);
   print_layer("conv12", 512, 7, 512, 3, 1);
-  return check_random_problems() + check_pixel_rows() + check_batches() == 0 ? 0 : 1;
+  const int wrong =
+      check_random_problems() + check_pixel_rows() + check_batches() + check_clusters();
+  return wrong == 0 ? 0 : 1;
 }

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <random>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -46,22 +47,32 @@ struct Exchange {
 
 struct Block {
   std::vector<Fiber> fibers;
+  std::vector<Fiber*> waiting;  // those that have not ended
   std::vector<Exchange> warps;
   Barrier barriers[kBarriers];
+  std::vector<char> shared;  // while another block runs
+};
+
+struct Cluster {
+  std::vector<Block> blocks;
+  Barrier barrier;
+  Block* block = nullptr;  // that runs
   const std::function<void()>* body = nullptr;
   Fiber* current = nullptr;
   ucontext_t scheduler;
   bool progress = false;
+  std::set<unsigned> waited;  // the blocks of the launch that have, for the kernel before
 };
 
-Block block;
+Cluster cluster;
 std::vector<Range> readable;
+int multiprocessor_count = 3;
 
 void run_fiber() {
-  (*block.body)();
-  block.current->done = true;
-  block.progress = true;
-  swapcontext(&block.current->context, &block.scheduler);
+  (*cluster.body)();
+  cluster.current->done = true;
+  cluster.progress = true;
+  swapcontext(&cluster.current->context, &cluster.scheduler);
 }
 
 }  // namespace
@@ -77,7 +88,7 @@ void require_readable(const void* p, size_t bytes) {
 
 namespace {
 
-void give_way() { swapcontext(&block.current->context, &block.scheduler); }
+void give_way() { swapcontext(&cluster.current->context, &cluster.scheduler); }
 
 /// The generation that the arrival belongs to.
 uint64_t arrive(Barrier& barrier, int threads) {
@@ -86,7 +97,7 @@ uint64_t arrive(Barrier& barrier, int threads) {
     barrier.arrived = 0;
     ++barrier.generation;
   }
-  block.progress = true;
+  cluster.progress = true;
   return generation;
 }
 
@@ -95,57 +106,105 @@ void arrive_and_wait(const char* what, int64_t number, Barrier& barrier, int thr
   wait_until(what, number, [&] { return barrier.generation != generation; });
 }
 
-[[noreturn]] void fail_with_waiting(const std::vector<Fiber*>& waiting) {
+[[noreturn]] void fail_with_waiting() {
   std::map<std::string, std::vector<unsigned>> threads;
-  for (const Fiber* fiber : waiting)
-    threads[fiber->waits_for + (" " + std::to_string(fiber->number))].push_back(fiber->thread);
+  for (const Block& block : cluster.blocks)
+    for (const Fiber* fiber : block.waiting)
+      threads[fiber->waits_for + (" " + std::to_string(fiber->number))].push_back(fiber->thread);
   for (auto& [what, who] : threads) {
     std::sort(who.begin(), who.end());
     std::fprintf(stderr, "%zu threads from %u to %u wait for %s\n", who.size(), who.front(),
                  who.back(), what.c_str());
   }
-  fail("deadlock: every thread of a block waits");
+  fail("deadlock: every thread of a cluster waits");
 }
 
-void run_block(std::mt19937& random) {
-  std::vector<Fiber*> waiting;
+void start(Block& block) {
+  block.warps.assign(block.fibers.size() / kWarp, {});
+  std::fill(std::begin(block.barriers), std::end(block.barriers), Barrier{});
+  block.shared.assign(kSharedBytes, char(0xff));
   for (Fiber& fiber : block.fibers) {
     fiber.done = false;
     getcontext(&fiber.context);
     fiber.context.uc_stack = {fiber.stack.get(), 0, kStackBytes};
     fiber.context.uc_link = nullptr;
     makecontext(&fiber.context, run_fiber, 0);
-    waiting.push_back(&fiber);
+    block.waiting.push_back(&fiber);
   }
-  while (!waiting.empty()) {
-    std::shuffle(waiting.begin(), waiting.end(), random);
-    block.progress = false;
-    for (Fiber* fiber : waiting) {
-      block.current = fiber;
-      thread_index = {fiber->thread, 0, 0};
-      swapcontext(&block.scheduler, &fiber->context);
+}
+
+/// Each thread until it waits.
+void go_around(Block& block, std::mt19937& random) {
+  cluster.block = &block;
+  std::memcpy(dynamic_shared_memory, block.shared.data(), kSharedBytes);
+  std::shuffle(block.waiting.begin(), block.waiting.end(), random);
+  for (Fiber* fiber : block.waiting) {
+    cluster.current = fiber;
+    thread_index = {fiber->thread, 0, 0};
+    swapcontext(&cluster.scheduler, &fiber->context);
+  }
+  std::erase_if(block.waiting, [](const Fiber* fiber) { return fiber->done; });
+  std::memcpy(block.shared.data(), dynamic_shared_memory, kSharedBytes);
+}
+
+void run_cluster(unsigned first_block, std::mt19937& random) {
+  const auto is_done = [](const Block& block) { return block.waiting.empty(); };
+  cluster.barrier = {};
+  for (Block& block : cluster.blocks) start(block);
+  while (!std::all_of(cluster.blocks.begin(), cluster.blocks.end(), is_done)) {
+    cluster.progress = false;
+    for (unsigned i = 0; i < cluster.blocks.size(); ++i) {
+      block_index = {first_block + i, 0, 0};
+      go_around(cluster.blocks[i], random);
     }
-    if (!block.progress) fail_with_waiting(waiting);
-    std::erase_if(waiting, [](const Fiber* fiber) { return fiber->done; });
+    if (!cluster.progress) fail_with_waiting();
   }
 }
 
 }  // namespace
 
-void launch(int64_t blocks, int threads, const std::function<void()>& body) {
+void launch(int64_t blocks, int cluster_blocks, int threads, const std::function<void()>& body) {
   std::mt19937 random(2023);
-  block.body = &body;
-  block.fibers.resize(static_cast<size_t>(threads));
-  for (unsigned i = 0; i < block.fibers.size(); ++i) block.fibers[i].thread = i;
+  cluster.body = &body;
+  cluster.waited.clear();
+  cluster.blocks.resize(static_cast<size_t>(cluster_blocks));
+  for (Block& block : cluster.blocks) {
+    block.fibers.resize(static_cast<size_t>(threads));
+    for (unsigned i = 0; i < block.fibers.size(); ++i) block.fibers[i].thread = i;
+  }
   block_size = {static_cast<unsigned>(threads), 1, 1};
   grid_size = {static_cast<unsigned>(blocks), 1, 1};
-  for (unsigned i = 0; i < grid_size.x; ++i) {
-    block.warps.assign(static_cast<size_t>(threads / kWarp), {});
-    std::fill(std::begin(block.barriers), std::end(block.barriers), Barrier{});
-    std::memset(dynamic_shared_memory, 0xff, kSharedBytes);
-    block_index = {i, 0, 0};
-    run_block(random);
-  }
+  for (unsigned i = 0; i < grid_size.x; i += static_cast<unsigned>(cluster_blocks))
+    run_cluster(i, random);
+}
+
+void wait_for_kernel_before() { cluster.waited.insert(block_index.x); }
+
+bool all_blocks_waited() { return cluster.waited.size() == grid_size.x; }
+
+void set_multiprocessors(int count) { multiprocessor_count = count; }
+
+char* shared_memory_of(int block) {
+  Block& other = cluster.blocks[static_cast<size_t>(block)];
+  return &other == cluster.block ? dynamic_shared_memory : other.shared.data();
+}
+
+void meet_in_cluster() {
+  Barrier& barrier = cluster.barrier;
+  const uint64_t generation = barrier.generation;
+  ++barrier.arrived;
+  cluster.progress = true;
+  wait_until("cluster", 0, [&] {
+    if (barrier.generation != generation) return true;
+    int threads = 0;
+    for (const Block& block : cluster.blocks)
+      threads += static_cast<int>(std::count_if(block.waiting.begin(), block.waiting.end(),
+                                                [](const Fiber* fiber) { return !fiber->done; }));
+    if (barrier.arrived < threads) return false;
+    barrier.arrived = 0;
+    ++barrier.generation;
+    return true;
+  });
 }
 
 void fail(const char* what) {
@@ -155,21 +214,23 @@ void fail(const char* what) {
 
 void wait_until(const char* what, int64_t number, const std::function<bool()>& condition) {
   const Index own = thread_index;
-  block.current->waits_for = what;
-  block.current->number = number;
+  cluster.current->waits_for = what;
+  cluster.current->number = number;
   while (!condition()) {
     give_way();
     thread_index = own;
   }
-  block.progress = true;
+  cluster.progress = true;
 }
 
-void barrier(int id, int threads) { arrive_and_wait("barrier", id, block.barriers[id], threads); }
+void barrier(int id, int threads) {
+  arrive_and_wait("barrier", id, cluster.block->barriers[id], threads);
+}
 
-void barrier_arrive(int id, int threads) { arrive(block.barriers[id], threads); }
+void barrier_arrive(int id, int threads) { arrive(cluster.block->barriers[id], threads); }
 
 const uint64_t* exchange(uint64_t value) {
-  Exchange& warp = block.warps[thread_index.x / kWarp];
+  Exchange& warp = cluster.block->warps[thread_index.x / kWarp];
   uint64_t* values = warp.values[warp.barrier.generation % 2];
   values[thread_index.x % kWarp] = value;
   arrive_and_wait("warp", thread_index.x / kWarp, warp.barrier, kWarp);
@@ -184,7 +245,7 @@ namespace im2win::cuda {
 
 CurrentDevice::CurrentDevice(int32_t) {}
 CurrentDevice::~CurrentDevice() {}
-int multiprocessors(int32_t) { return 3; }
+int multiprocessors(int32_t) { return emulator::multiprocessor_count; }
 int compute_capability(int32_t) { return 90; }
 int shared_bytes_of_block(int32_t) { return emulator::kSharedBytes; }
 

@@ -1,7 +1,7 @@
-// Runs CUDA kernels on the host, block by block: what CUDA C++ takes for granted in device code, for
+// Runs CUDA kernels on the host, cluster by cluster of blocks: what CUDA C++ takes for granted in device code, for
 // a host compiler. Included before everything else (see CMakeLists.txt).
 //
-// The threads of a block are fibers of one host thread, in an order shuffled from round to round. A
+// The threads of a cluster's blocks are fibers of one host thread, in an order shuffled from round to round. A
 // thread gives way where it waits; when all wait and none can go on, that is a deadlock, which ends
 // the program. Shared memory starts as NaN in each block. Not modelled: time, the order in which
 // asynchronous copies and products end (they end at once), and proxies.
@@ -27,8 +27,21 @@ extern Index thread_index, block_index, block_size, grid_size;
 
 constexpr int64_t kSharedBytes = 227 * 1024;
 
-/// Calls `body` once for each thread of each block.
-void launch(int64_t blocks, int threads, const std::function<void()>& body);
+/// Calls `body` once for each thread of each block; so many blocks are a cluster.
+void launch(int64_t blocks, int cluster_blocks, int threads, const std::function<void()>& body);
+
+/// By a thread: for the kernel before its own, which has ended here.
+void wait_for_kernel_before();
+/// Whether a thread of each block of the last launch has.
+bool all_blocks_waited();
+
+/// What kernels are told that the device has, from now on.
+void set_multiprocessors(int count);
+
+/// Of a block of the cluster that runs.
+char* shared_memory_of(int block);
+/// Until all threads of the cluster that have not ended have come.
+void meet_in_cluster();
 
 /// Ends the program: what a kernel must never do.
 [[noreturn]] void fail(const char* what);

@@ -42,10 +42,15 @@ class Fused final : public PackedConvolution<Element> {
         kernel_(kernel),
         arguments_(problem, choice, kernel.shape, kernels.operands),
         boxed_(problem, choice.tile, kernel.shape.filters, kernels.operands),
-        blocks_(std::min<int64_t>(arguments_.tiles, multiprocessors(device))) {}
+        // Those of clusters have one tile.
+        blocks_(choice.tile.cluster_bits > 0
+                    ? int64_t{arguments_.tiles} << choice.tile.cluster_bits
+                    : std::min<int64_t>(arguments_.tiles, multiprocessors(device))) {}
 
-  void launch(const Buffers& buffers, void* stream, Start start) const override {
+  void launch(const Buffers& buffers, void* stream, Start start,
+              bool follows_packing) const override {
     Arguments<Element> a = arguments_;
+    a.follows_packing = follows_packing;
     a.input = static_cast<const Element*>(buffers.input);
     a.filters = static_cast<const char*>(buffers.filter);
     a.outputs.bind(buffers);
@@ -56,8 +61,8 @@ class Fused final : public PackedConvolution<Element> {
     if (reinterpret_cast<uintptr_t>(buffers.filter) % kUnitBytes != 0) a.filters_boxed = false;
     if (a.filters_boxed) a.filter = boxed_.map_filter(buffers.filter);
     if (a.stored) a.output = boxed_.map_output(buffers.output);
-    launch_shared("fused_kernel", kernel_.run, blocks_, kernel_.shape.threads(),
-                  static_cast<size_t>(a.shared.total), stream, start, a);
+    launch_clusters("fused_kernel", kernel_.run, blocks_, a.tile.cluster_blocks(),
+                    kernel_.shape.threads(), static_cast<size_t>(a.shared.total), stream, start, a);
   }
 
   CompiledKernel<Arguments<Element>> kernel_;
@@ -82,6 +87,21 @@ auto with_kernels(const Problem& problem, const Use& use) {
 constexpr Chip least_chip(Instructions instructions) {
   const bool is_hopper = instructions == Instructions::kWgmma;
   return {1, is_hopper ? 227 * 1024 : 99 * 1024, is_hopper};
+}
+
+template <Instructions kInstructions, class Element>
+Chip chip_of(int32_t device, const Kernels<Element>& kernels) {
+  Chip chip = {multiprocessors(device), shared_bytes_of_block(device),
+               kInstructions == Instructions::kWgmma};
+  if constexpr (kInstructions != Instructions::kWgmma) return chip;
+  const CurrentDevice current(device);
+  const auto& any = kernels.kernels.front();
+  const auto* kernel = reinterpret_cast<const void*>(any.run);
+  allow_shared_memory(kernel, chip.shared_bytes);
+  for (int bits = 1; bits <= kMaxClusterBits; ++bits)
+    chip.clusters[bits] =
+        clusters_at_once(kernel, 1 << bits, any.shape.threads(), chip.shared_bytes);
+  return chip;
 }
 
 /// Images one below the other, where rows follow each other from image to image and no window meets two:
@@ -179,11 +199,10 @@ std::string fused_refuses_device(int32_t device) {
 template <fused::Instructions kInstructions>
 std::unique_ptr<Convolution> configure_fused(const Problem& problem, const Target& target) {
   using namespace fused;
-  const Chip chip = {multiprocessors(target.device), shared_bytes_of_block(target.device),
-                     kInstructions == Instructions::kWgmma};
   return with_kernels<kInstructions>(
       problem, [&]<class Element>(const Kernels<Element>& kernels) -> std::unique_ptr<Convolution> {
-        const Tiled tiled = choose(problem, kernels, chip);
+        const Tiled tiled =
+            choose(problem, kernels, chip_of<kInstructions>(target.device, kernels));
         return std::make_unique<Fused<Element>>(tiled.problem, kernels, tiled.choice, target.device,
                                                 kInstructions);
       });

@@ -42,23 +42,64 @@ enum class Start {
   kEarly,    // when the kernel before it lets it (ptx::let_next_start)
 };
 
-/// Launches `blocks` blocks and checks the launch itself; what the kernel does wrong shows up in a
-/// later call. Each block gets `shared_bytes` of dynamic shared memory.
+/// The limit is the kernel's, whoever launches it: it is set to what anyone needs.
+inline void allow_shared_memory(const void* kernel, int64_t bytes) {
+  check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                             static_cast<int>(bytes)),
+        "cudaFuncSetAttribute");
+}
+
+/// How many clusters of so many blocks, of that much shared memory each, run at a time.
+inline int clusters_at_once(const void* kernel, int cluster_blocks, int threads, int shared_bytes) {
+  cudaLaunchAttribute cluster{};
+  cluster.id = cudaLaunchAttributeClusterDimension;
+  cluster.val.clusterDim = {static_cast<unsigned>(cluster_blocks), 1, 1};
+  cudaLaunchConfig_t config{};
+  config.gridDim = dim3(static_cast<unsigned>(cluster_blocks));
+  config.blockDim = dim3(static_cast<unsigned>(threads));
+  config.dynamicSmemBytes = static_cast<size_t>(shared_bytes);
+  config.attrs = &cluster;
+  config.numAttrs = 1;
+  int clusters = 0;
+  check(cudaOccupancyMaxActiveClusters(&clusters, kernel, &config),
+        "cudaOccupancyMaxActiveClusters");
+  return clusters;
+}
+
+/// Launches `blocks` blocks, so many a cluster, and checks the launch itself; what the kernel does wrong shows
+/// up in a later call. Each block gets `shared_bytes` of dynamic shared memory.
 template <class... Parameters>
-void launch_shared(const char* name, void (*kernel)(Parameters...), int64_t blocks, int threads,
-                   size_t shared_bytes, void* stream, Start start,
-                   const std::type_identity_t<Parameters>&... arguments) {
-  cudaLaunchAttribute early{};
-  early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  early.val.programmaticStreamSerializationAllowed = 1;
+void launch_clusters(const char* name, void (*kernel)(Parameters...), int64_t blocks,
+                     int cluster_blocks, int threads, size_t shared_bytes, void* stream,
+                     Start start, const std::type_identity_t<Parameters>&... arguments) {
+  cudaLaunchAttribute attributes[2] = {};
+  unsigned count = 0;
+  if (start == Start::kEarly) {
+    cudaLaunchAttribute& early = attributes[count++];
+    early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    early.val.programmaticStreamSerializationAllowed = 1;
+  }
+  if (cluster_blocks > 1) {
+    cudaLaunchAttribute& cluster = attributes[count++];
+    cluster.id = cudaLaunchAttributeClusterDimension;
+    cluster.val.clusterDim = {static_cast<unsigned>(cluster_blocks), 1, 1};
+  }
   cudaLaunchConfig_t config{};
   config.gridDim = fold(blocks);
   config.blockDim = dim3(static_cast<unsigned>(threads));
   config.dynamicSmemBytes = shared_bytes;
   config.stream = static_cast<cudaStream_t>(stream);
-  config.attrs = &early;
-  config.numAttrs = start == Start::kEarly ? 1 : 0;
+  config.attrs = attributes;
+  config.numAttrs = count;
   check(cudaLaunchKernelEx(&config, kernel, arguments...), name);
+}
+
+/// Likewise, each by itself.
+template <class... Parameters>
+void launch_shared(const char* name, void (*kernel)(Parameters...), int64_t blocks, int threads,
+                   size_t shared_bytes, void* stream, Start start,
+                   const std::type_identity_t<Parameters>&... arguments) {
+  launch_clusters(name, kernel, blocks, 1, threads, shared_bytes, stream, start, arguments...);
 }
 
 template <class... Parameters>

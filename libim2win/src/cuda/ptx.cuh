@@ -1,6 +1,8 @@
 // The PTX instructions of compute capability 9.0 that CCCL's cuda::ptx lacks.
 #pragma once
 
+#include <cuda.h>
+
 #include <cstdint>
 
 namespace im2win::cuda::ptx {
@@ -107,6 +109,35 @@ __device__ __forceinline__ void named_barrier(int id, int threads) {
 
 __device__ __forceinline__ void named_barrier_arrive(int id, int threads) {
   asm volatile("bar.arrive %0, %1;" ::"r"(id), "r"(threads) : "memory");
+}
+
+/// All threads of a cluster that have not ended. It orders no writes (PTX ISA, barrier.cluster).
+__device__ __forceinline__ void meet_in_cluster() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("barrier.cluster.arrive.relaxed.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::
+                   : "memory");
+#endif
+}
+
+/// Of what another block of the cluster has where p is in this one (PTX ISA, mapa).
+__device__ __forceinline__ uint32_t shared_address_in_cluster(const void* p, int block) {
+  uint32_t address = static_cast<uint32_t>(__cvta_generic_to_shared(p));
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm("mapa.shared::cluster.u32 %0, %0, %1;" : "+r"(address) : "r"(block));
+#endif
+  return address;
+}
+
+/// So many bytes to such an address, by a thread; they count at an mbarrier of the same block when they are there
+/// (PTX ISA, cp.async.bulk).
+__device__ __forceinline__ void send(const void* from, int bytes, uint32_t to, uint32_t barrier) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile(
+      "cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%0], [%1], %2, "
+      "[%3];" ::"r"(to),
+      "r"(static_cast<uint32_t>(__cvta_generic_to_shared(from))), "r"(bytes), "r"(barrier)
+      : "memory");
+#endif
 }
 
 /// *p through the read-only path, or zero. As one predicated instruction: a branch for each of many
@@ -259,6 +290,13 @@ __device__ __forceinline__ void prefetch(const void* p, int64_t bytes) {
   asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(begin),
                "r"(static_cast<uint32_t>(end - begin))
                : "memory");
+#endif
+}
+
+/// A tensor's description, for copies of its boxes (PTX ISA, prefetch.tensormap).
+__device__ __forceinline__ void prefetch(const CUtensorMap& map) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory");
 #endif
 }
 

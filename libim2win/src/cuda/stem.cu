@@ -39,8 +39,10 @@ class Stem final : public PackedConvolution<Element> {
         kernel_(kernel),
         arguments_(problem, choice, kernel.shape, operands, multiprocessors(device)) {}
 
-  void launch(const Buffers& buffers, void* stream, Start start) const override {
+  void launch(const Buffers& buffers, void* stream, Start start,
+              bool follows_packing) const override {
     Arguments<Element> a = arguments_;
+    a.follows_packing = follows_packing;
     a.input = static_cast<const Element*>(buffers.input);
     a.filters = static_cast<const char*>(buffers.filter);
     a.outputs.bind(buffers);

@@ -7,6 +7,7 @@
 #include "cuda/epilogue.cuh"
 #include "cuda/fused/shared.hpp"
 #include "cuda/fused/tile.hpp"
+#include "cuda/ptx.cuh"
 #include "cuda/tensor_map.hpp"
 #include "problem.hpp"
 
@@ -76,7 +77,9 @@ struct Arguments {
   int32_t reach;      // input columns that a position's plane and unit reach to the right
   int64_t input_begin, input_end;  // bytes, from element [0, 0, 0, 0], of the whole input
   bool copies;                     // whether units are in the input as they are, and no boxes come
-  bool vectors;          // whether a unit's channels are neighbours in the input, 16-byte aligned
+  bool vectors;  // whether a unit's channels are neighbours in the input, 16-byte aligned
+  // Whether the kernel before packs the filter, and all before that has ended.
+  bool follows_packing = false;
   bool rechecks;         // whether products may meet elements outside a window
   bool filters_fastest;  // of the output's dimensions
   int32_t row_word;      // neighbouring pixels of a filter that are written at once
@@ -97,6 +100,12 @@ struct Arguments {
     if (tile.raw.boxed) tile.raw = {};
   }
 };
+
+/// By who reads them, unless the kernel before is the one that packs the filter.
+template <class Element>
+__device__ __forceinline__ void wait_for_inputs(const Arguments<Element>& a) {
+  if (!a.follows_packing) ptx::wait_for_kernel_before();
+}
 
 struct Tap {
   int row, column;

@@ -17,6 +17,7 @@ enum : int {
   kColumnsBarrier = 2,  // among those who multiply
   kFirstStartBarrier = 3,
   kSecondStartBarrier = 4,  // of the multiplying warpgroups
+  kSumsBarrier = 5,         // among all threads of a cluster's block
 };
 
 /// Of a multiplying warpgroup: until the other lets it start.
@@ -65,6 +66,10 @@ constexpr int arrivals(int threads) {
   return T::kInstructions == Instructions::kMma ? threads : threads / 32;
 }
 
+/// Whether clusters may share tiles out.
+template <class T>
+constexpr bool kHasClusters = T::kInstructions == Instructions::kWgmma && !T::kShape.takes_turns;
+
 /// Whether inputs may come as boxes, and outputs leave so.
 template <class T>
 constexpr bool kHasBoxes =
@@ -82,6 +87,7 @@ struct Barriers {
   Ring<kMaxFilterStages> filters;
   Ring<kMaxRawStages> raw;
   uint64_t outputs_full[2], outputs_empty[2];  // the boxes of 64 filters
+  uint64_t sums;                               // from the other blocks of a cluster
   SlabScale scales[kMaxSlabStages];
   Magnitudes magnitudes[2][kMaxStagingThreads / 32];
   Edges placed_for;                       // the table of places
@@ -112,6 +118,14 @@ struct Block {
   }
   __device__ __forceinline__ Patch& patch(int multiplying_warp) const {
     return reinterpret_cast<Patch*>(dynamic_shared_memory + layout.patches)[multiplying_warp];
+  }
+  /// A warpgroup's sums for the blocks of its cluster, and the block's from these: in the room of filters and
+  /// slabs.
+  __device__ __forceinline__ char* outgoing(int warpgroup) const {
+    return dynamic_shared_memory + layout.filters + warpgroup * outgoing_bytes(T::kShape);
+  }
+  __device__ __forceinline__ char* incoming() const {
+    return outgoing(T::kShape.multiplying_warpgroups);
   }
   /// Of some of a tile's outputs.
   __device__ __forceinline__ char* box(int number) const {

@@ -11,8 +11,20 @@
 
 #include "cuda/fused/arguments.cuh"
 #include "cuda/fused/block.cuh"
+#include "cuda/fused/slabs.cuh"
 
 namespace im2win::cuda::fused {
+
+/// By a thread: asks for the descriptions of tensors, lest the first box of each wait for its own.
+template <class Element>
+__device__ __forceinline__ void prefetch_maps(const Arguments<Element>& a) {
+  const RawLines& lines = a.tile.raw;
+  const int inputs = a.boxed ? a.stride_h * a.stride_w : lines.apart ? a.stride_h : 1;
+  for (int i = 0; (a.boxed || lines.boxed) && i < inputs; ++i)
+    im2win::cuda::ptx::prefetch(a.inputs[i]);
+  if (a.filters_boxed) im2win::cuda::ptx::prefetch(a.filter);
+  if (a.stored) im2win::cuda::ptx::prefetch(a.output);
+}
 
 /// By a thread: brings the planes of slab after slab.
 template <class T>
@@ -24,11 +36,9 @@ class BoxStaging {
       : a_(a), block_(block) {}
 
   __device__ __forceinline__ void run() {
-    for (int32_t number = blockIdx.x; number < a_.tiles; number += gridDim.x) {
-      const TilePosition tile = locate(a_, number);
-      for (int tap_group = 0; tap_group < a_.tile.tap_groups; ++tap_group)
-        for (int chunk = 0; chunk < a_.tile.chunks; ++chunk) stage(tile, tap_group, chunk);
-    }
+    SlabWalk<Element> at(a_);
+    wait_for_inputs(a_);
+    for (; !at.ended(a_); at.advance(a_)) stage(at.tile, at.slab.tap_group, at.slab.chunk);
   }
 
  private:

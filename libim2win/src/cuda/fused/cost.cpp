@@ -80,25 +80,37 @@ const CostModel::Rates& CostModel::rates(const Tile& tile, bool copied) const {
 
 double CostModel::cycles(const Tile& tile, const KernelShape& shape) const {
   const Rates& rates = this->rates(tile, has_units_);
-  const double steps = static_cast<double>(tile.total_steps());
+  // A block has this part of a tile's slabs, at most.
+  const double share = std::ceil(double(tile.slabs()) / tile.cluster_blocks()) / tile.slabs();
+  const double slabs = share * tile.slabs();
+  const double steps = share * static_cast<double>(tile.total_steps());
   const double warpgroups = shape.multiplying_warpgroups;
   const double own_products = steps * shape.columns / 2 * (split_ ? 3 : 1);
   const double products = own_products * (shape.takes_turns ? 1 : warpgroups);
   const double slab_end = tile.boxed() ? 250 : rates.slab_end;
-  const double own = own_products + rates.batch * double(batch_count(tile, traits_)) +
-                     slab_end * tile.slabs() + write_cycles(tile, shape);
+  const double own = own_products + rates.batch * share * double(batch_count(tile, traits_)) +
+                     slab_end * slabs + write_cycles(tile, shape) / tile.cluster_blocks() +
+                     cluster_cycles(tile, shape);
   const double warpgroup = shape.takes_turns ? own / warpgroups : own;
   const double filter_bytes = steps * 2 * shape.filters * kUnitBytes;
   const double filters = tile.resident ? 0 : filter_bytes * rates.filters;
   const double slab = slab_cycles(tile, shape);
   // What is under way at the same time hinders each other, the more the closer they are.
   const auto power = [&](double x) { return std::pow(x, rates.norm); };
-  const double cycles =
-      std::pow(power(products) + power(warpgroup) + power(tile.slabs() * slab) + power(filters),
-               1 / rates.norm);
-  return std::max(1.0, std::ceil(tile_count(problem_, tile, shape) / chip_.multiprocessors)) *
-             cycles +
-         slab;
+  const double cycles = std::pow(
+      power(products) + power(warpgroup) + power(slabs * slab) + power(filters), 1 / rates.norm);
+  const double blocks = tile_count(problem_, tile, shape) * tile.cluster_blocks();
+  const double waves = std::max(1.0, std::ceil(blocks / chip_.multiprocessors));
+  return waves * cycles + slab + pack_cycles(tile);
+}
+
+double CostModel::pack_cycles(const Tile& tile) const {
+  constexpr double kPackKernel = 3500;
+  return has_filter_boxes(problem_, operands_, tile) ? 0 : kPackKernel;
+}
+
+double CostModel::cluster_cycles(const Tile& tile, const KernelShape& shape) {
+  return tile.cluster_bits == 0 ? 0 : 1000 + 1500.0 * tile.cluster_bits + 8.0 * shape.columns;
 }
 
 double CostModel::write_cycles(const Tile& tile, const KernelShape& shape) const {

@@ -11,6 +11,7 @@ class CostModel {
   /// `has_units`: units are in the input, neighbouring channels.
   CostModel(const Problem& problem, Operands operands, const Chip& chip, bool has_units)
       : problem_(problem),
+        operands_(operands),
         traits_(traits(operands)),
         chip_(chip),
         split_(operands == Operands::kSplit),
@@ -27,8 +28,13 @@ class CostModel {
   const Rates& rates(const Tile& tile, bool copied) const;
   double write_cycles(const Tile& tile, const KernelShape& shape) const;
   double slab_cycles(const Tile& tile, const KernelShape& shape) const;
+  /// Of the kernel that packs filters, if these do not come as they are.
+  double pack_cycles(const Tile& tile) const;
+  /// Of adding a cluster's sums.
+  static double cluster_cycles(const Tile& tile, const KernelShape& shape);
 
   const Problem& problem_;
+  Operands operands_;
   OperandTraits traits_;
   Chip chip_;
   bool split_, has_units_, copies_;

@@ -25,7 +25,7 @@ class Descriptor {
   /// `leading` and `stride` in units.
   __device__ __forceinline__ Descriptor(uint32_t address, uint32_t leading, uint32_t stride,
                                         uint32_t swizzle = 0)
-      : low_(leading << 16 | address / kUnitBytes), high_(swizzle << 30 | stride) {}
+      : low_(leading << 16 | (address & kOwn) / kUnitBytes), high_(swizzle << 30 | stride) {}
 
   /// Further on by a step's offset (see Step), or by units.
   __device__ __forceinline__ Descriptor operator+(uint32_t step) const {
@@ -48,6 +48,9 @@ class Descriptor {
   }
 
  private:
+  /// An address in shared memory without the number of the block in its cluster.
+  static constexpr uint32_t kOwn = 0x3ffff;
+
   uint32_t low_, high_;  // what is added stays in the low half
 };
 

@@ -9,6 +9,7 @@
 #include "cuda/fused/arguments.cuh"
 #include "cuda/fused/block.cuh"
 #include "cuda/fused/operands.cuh"
+#include "cuda/fused/slabs.cuh"
 #include "cuda/ptx.cuh"
 
 namespace im2win::cuda::fused {
@@ -18,11 +19,11 @@ template <class T>
 class FilterBatches {
  public:
   __device__ __forceinline__ explicit FilterBatches(const Arguments<typename T::Element>& a)
-      : a_(a), number_(static_cast<int32_t>(blockIdx.x)) {
+      : a_(a), slabs_(a) {
     enter_tile();
   }
 
-  __device__ __forceinline__ bool ended() const { return number_ >= a_.tiles; }
+  __device__ __forceinline__ bool ended() const { return slabs_.ended(a_); }
   __device__ __forceinline__ const char* from() const { return from_; }
   __device__ __forceinline__ int bytes() const { return count() * kStepBytes; }
 
@@ -31,9 +32,10 @@ class FilterBatches {
     int32_t at[4];
   };
   __device__ __forceinline__ BoxPlace box() const {
-    const Tap first = first_tap(a_, tap_group_);
-    const FilterTap tap = a_.filter_taps[kind_of(a_.tile, tap_group_)][step_ / kTraits.batch];
-    return {{chunk_ * a_.tile.units * a_.tile.unit_channels, first.column + tap.column,
+    const SlabShare& slab = slabs_.slab;
+    const Tap first = first_tap(a_, slab.tap_group);
+    const FilterTap tap = a_.filter_taps[kind_of(a_.tile, slab.tap_group)][step_ / kTraits.batch];
+    return {{slab.chunk * a_.tile.units * a_.tile.unit_channels, first.column + tap.column,
              first.row + tap.row, first_filter_}};
   }
 
@@ -42,11 +44,10 @@ class FilterBatches {
     step_ += count();
     if (step_ < steps()) return;
     step_ = 0;
-    if (++chunk_ < a_.tile.chunks) return;
-    chunk_ = 0;
-    if (++tap_group_ < a_.tile.tap_groups) return;
-    tap_group_ = 0;
-    number_ = a_.tile.resident ? a_.tiles : number_ + static_cast<int32_t>(gridDim.x);
+    const bool tile_ends = slabs_.slab.left == 1;
+    slabs_.advance(a_);
+    if (!tile_ends) return;
+    if (a_.tile.resident) slabs_.number = a_.tiles;
     enter_tile();
   }
 
@@ -55,22 +56,24 @@ class FilterBatches {
   static constexpr int kStepBytes = kTraits.parts * 2 * T::kShape.filters * kUnitBytes;
 
   __device__ __forceinline__ int steps() const {
-    return a_.tile.steps[kind_of(a_.tile, tap_group_)].count;
+    return a_.tile.steps[kind_of(a_.tile, slabs_.slab.tap_group)].count;
   }
   __device__ __forceinline__ int count() const { return batch_of(kTraits, steps() - step_); }
 
   __device__ __forceinline__ void enter_tile() {
     if (ended()) return;
-    const TilePosition tile = locate(a_, number_);
-    from_ = a_.filters + (int64_t{tile.group} * a_.filter_tiles.divisor + tile.filter_tile) *
-                             a_.packed.tile_bytes;
+    const TilePosition& tile = slabs_.tile;
+    from_ =
+        a_.filters +
+        (int64_t{tile.group} * a_.filter_tiles.divisor + tile.filter_tile) * a_.packed.tile_bytes +
+        a_.tile.steps_before(slabs_.slab.tap_group, slabs_.slab.chunk) * kStepBytes;
     first_filter_ =
         tile.group * static_cast<int>(a_.filters_per_group) + tile.filter_tile * T::kShape.filters;
   }
 
   const Arguments<typename T::Element>& a_;
-  int32_t number_;
-  int tap_group_ = 0, chunk_ = 0, step_ = 0;
+  SlabWalk<typename T::Element> slabs_;
+  int step_ = 0;
   const char* from_ = nullptr;
   int32_t first_filter_ = 0;
 };

@@ -1,11 +1,13 @@
 // im2win_fused. Persistent blocks: one or two warpgroups bring operands to shared memory
 // (staging.cuh, boxes.cuh, and a warp of them loader.cuh), two multiply (multiply.cuh) and write
-// (writer.cuh).
+// (writer.cuh). Where tiles are few, clusters of blocks share them out (cluster_sums.cuh).
 #pragma once
 
 #include "cuda/fused/arguments.cuh"
 #include "cuda/fused/block.cuh"
 #include "cuda/fused/boxes.cuh"
+#include "cuda/fused/clear.cuh"
+#include "cuda/fused/cluster_sums.cuh"
 #include "cuda/fused/loader.cuh"
 #include "cuda/fused/multiply.cuh"
 #include "cuda/fused/pixel_rows.cuh"
@@ -20,14 +22,16 @@ namespace im2win::cuda::fused {
 /// their way.
 class TilesDone {
  public:
-  __device__ __forceinline__ explicit TilesDone(int32_t first) { set(first); }
+  __device__ __forceinline__ TilesDone(const Tile& tile, int32_t first) : tile_(tile) {
+    set(first);
+  }
 
   __device__ __forceinline__ int32_t count() const {
     return *static_cast<volatile const int32_t*>(&of_warp());
   }
   /// The tile's number.
   __device__ __forceinline__ int32_t next() const {
-    return static_cast<int32_t>(blockIdx.x + static_cast<uint32_t>(count()) * gridDim.x);
+    return first_tile(tile_) + count() * static_cast<int32_t>(gridDim.x);
   }
   __device__ __forceinline__ void advance(int32_t tiles) {
     const int32_t more = count() + tiles;
@@ -43,6 +47,8 @@ class TilesDone {
     if (threadIdx.x % 32 == 0) of_warp() = count;
     __syncwarp();
   }
+
+  const Tile& tile_;
 };
 
 template <class T>
@@ -56,49 +62,60 @@ __device__ __forceinline__ void multiply_and_write(const Arguments<typename T::E
   } else {
     Writer<T>::place_columns(a, block);
   }
+  if (a.boxed)
+    clear_gaps<T>(a.tile, block, static_cast<int>(threadIdx.x) - T::kFirstMultiplier,
+                  kMultiplyingThreads);
   ptx::named_barrier(kColumnsBarrier, kMultiplyingThreads);
   // Half a tile apart at first, one warpgroup multiplies while the other writes; where both wait for the same
   // stages of filters, they meet again.
   if (!kTurns && warpgroup == 1) wait_to_start(false);
-  ptx::wait_for_kernel_before();  // which packs the filter
+  ptx::wait_for_kernel_before();  // which packs the filter, perhaps
   Multiplier<T> multiplier(a, block, warpgroup);
-  TilesDone done(kTurns ? warpgroup : 0);
+  TilesDone done(a.tile, kTurns ? warpgroup : 0);
   for (; done.next() < a.tiles; done.advance(kEvery)) {
     Sums<T::kSums> sums;
     if (kTurns && done.count() > 0) wait_to_start(warpgroup == 0);
     const bool more = done.next() < a.tiles - static_cast<int32_t>(gridDim.x);
     multiplier.multiply(locate(a, done.next()), more, sums);
+    if constexpr (kHasClusters<T>)
+      if (a.tile.cluster_bits > 0) ClusterSums<T>(a.tile, block, warpgroup).add(sums);
     Writer<T>(a, block, locate(a, done.next())).write(sums, done.count() / kEvery % 2 != 0);
   }
 }
 
-/// See SharedLayout. A slab has lines of units with room at their ends: each of a part's units; or planes
-/// that are boxes. Raw lines of channels that units have and the input has not stay as they are here.
+/// What threads of several warps do side by side before any uses barriers.
 template <class T>
-__device__ __forceinline__ void clear_gaps(const Arguments<typename T::Element>& a,
-                                           Block<T> block) {
-  if (T::kShape.pixel_rows) return;
-  const Tile& tile = a.tile;
-  const int box = tile.box_rows * tile.images * tile.pitch;
-  const int lines = tile.boxed() ? tile.planes : traits(T::kOperands).parts * tile.units;
-  const int pitch = tile.boxed() ? tile.plane_positions * tile.row_units : tile.positions_pitch;
-  const int used = tile.boxed() ? box * tile.row_units : tile.positions;
-  const int overrun = tile.overrun * tile.row_units;
-  const int raw = tile.unit_columns > 1 ? a.shared.raw_stage / kUnitBytes : 0;
-  const auto clear = [](char* slab, int unit) {
-    *reinterpret_cast<uint4*>(slab + unit * kUnitBytes) = make_uint4(0, 0, 0, 0);
-  };
-  for (int stage = 0; stage < tile.slab_stages; ++stage) {
-    for (int line = threadIdx.x; line < lines; line += static_cast<int>(blockDim.x))
-      for (int i = used; i < pitch; ++i) clear(block.slab(stage), line * pitch + i);
-    for (int i = threadIdx.x; i < overrun; i += static_cast<int>(blockDim.x))
-      clear(block.slab(stage), lines * pitch + i);
+__device__ __forceinline__ void prepare(const Arguments<typename T::Element>& a) {
+  namespace ptx = ::cuda::ptx;
+  constexpr int kUsers = arrivals<T>(T::kShape.takes_turns ? 128 : kMultiplyingThreads);
+  constexpr int kSets = output_sets(T::kShape);
+  constexpr bool kWgmma = T::kInstructions == Instructions::kWgmma;
+  switch (threadIdx.x) {
+    case 0:
+      barriers().slabs.initialize(a.tile.slab_stages,
+                                  a.boxed    ? 1
+                                  : a.copies ? T::kStagingThreads
+                                             : arrivals<T>(T::kStagingThreads),
+                                  kUsers);
+      break;
+    case 32:
+      barriers().filters.initialize(a.tile.filter_stages, arrivals<T>(kFilterThreads), kUsers);
+      break;
+    case 64:
+      barriers().raw.initialize(a.tile.raw.stages, kFilterThreads, T::kStagingThreads);
+      ptx::mbarrier_init(&barriers().sums, 1);
+      for (int set = 0; set < kSets; ++set) {
+        ptx::mbarrier_init(&barriers().outputs_full[set], kMultiplyingWarps / kSets);
+        ptx::mbarrier_init(&barriers().outputs_empty[set], 1);
+      }
+      break;
+    case 96:
+      barriers().placed_for = {};
+      if constexpr (kWgmma) prefetch_maps(a);
+      break;
+    default: return;
   }
-  for (int stage = 0; stage < tile.raw.stages; ++stage)
-    for (int i = threadIdx.x; i < raw; i += static_cast<int>(blockDim.x))
-      clear(block.raw(stage), i);
-  if constexpr (T::kInstructions == Instructions::kWgmma)
-    ::cuda::ptx::fence_proxy_async(::cuda::ptx::space_shared);
+  if constexpr (kWgmma) ptx::fence_mbarrier_init(ptx::sem_release, ptx::scope_cluster);
 }
 
 /// Inputs to slabs; and, where they come as boxes, outputs away.
@@ -127,25 +144,10 @@ __global__ void __launch_bounds__(T::kShape.threads(), 1)
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800  // never launched below: see device_refusal
   constexpr bool kWgmma = T::kInstructions == Instructions::kWgmma;
   const Block<T> block = {a.shared};
-  if (threadIdx.x == 0) {
-    constexpr int kUsers = arrivals<T>(T::kShape.takes_turns ? 128 : kMultiplyingThreads);
-    barriers().slabs.initialize(a.boxed    ? 1
-                                : a.copies ? T::kStagingThreads
-                                           : arrivals<T>(T::kStagingThreads),
-                                kUsers);
-    barriers().filters.initialize(arrivals<T>(kFilterThreads), kUsers);
-    barriers().raw.initialize(kFilterThreads, T::kStagingThreads);
-    barriers().placed_for = {};
-    for (int set = 0; set < output_sets(T::kShape); ++set) {
-      ::cuda::ptx::mbarrier_init(&barriers().outputs_full[set],
-                                 kMultiplyingWarps / output_sets(T::kShape));
-      ::cuda::ptx::mbarrier_init(&barriers().outputs_empty[set], 1);
-    }
-    if constexpr (kWgmma)
-      ::cuda::ptx::fence_mbarrier_init(::cuda::ptx::sem_release, ::cuda::ptx::scope_cluster);
-  }
-  clear_gaps<T>(a, block);
+  prepare<T>(a);
+  clear_lines<T>(a, block);
   __syncthreads();
+  ptx::let_next_start();
 
   // The same for a warp, which the compiler must know to keep descriptors in uniform registers.
   const int warp = __shfl_sync(~0u, static_cast<int>(threadIdx.x) / 32, 0);
@@ -156,6 +158,8 @@ __global__ void __launch_bounds__(T::kShape.threads(), 1)
     } else {
       load<T>(a, block);
     }
+    if constexpr (kHasClusters<T>)
+      if (a.tile.cluster_bits > 0) leave_room_for_sums<T>();
   } else {
     if constexpr (kWgmma) ptx::take_registers<T::kMultiplyingRegisters>();
     multiply_and_write<T>(a, block, (warp - T::kFirstMultiplier / 32) / 4);

@@ -20,6 +20,9 @@ __device__ __forceinline__ void load_filters_and_lines(const Arguments<typename 
   const bool is_starter = threadIdx.x % 32 == 0;
   BulkFilters<T> filters(a, block);
   RawStaging<T> lines(a, block);
+  if (a.follows_packing)
+    for (int i = 0; i < a.tile.raw.stages && !lines.ended(); ++i) lines.bring();
+  ptx::wait_for_kernel_before();  // which packs the filter, perhaps
   while (!filters.ended() || !lines.ended()) {
     // All lanes have seen it, then, or none goes on.
     const bool filters_come = !filters.ended() && __all_sync(~0u, filters.has_room());
@@ -31,18 +34,24 @@ __device__ __forceinline__ void load_filters_and_lines(const Arguments<typename 
 }
 
 template <class T>
-__device__ __forceinline__ void load(const Arguments<typename T::Element>& a, Block<T> block) {
-  ptx::wait_for_kernel_before();  // which packs the filter
+__device__ __forceinline__ void load_filters(const Arguments<typename T::Element>& a,
+                                             Block<T> block) {
+  ptx::wait_for_kernel_before();  // which packs the filter, perhaps
   if constexpr (T::kInstructions == Instructions::kMma) {
     CopiedFilters<T>(a, block).run();
   } else if (a.tile.filters_in_place && !a.filters_boxed) {
     if constexpr (kHasBoxes<T>) GatheredFilters<T>(a, block).run();
-  } else if (a.tile.raw.stages > 0) {
-    load_filters_and_lines<T>(a, block);
   } else if (threadIdx.x % 32 == 0) {
     for (BulkFilters<T> filters(a, block); !filters.ended(); filters.bring(true))
       filters.wait_for_room();
   }
+}
+
+template <class T>
+__device__ __forceinline__ void load(const Arguments<typename T::Element>& a, Block<T> block) {
+  if constexpr (T::kInstructions == Instructions::kWgmma)
+    if (a.tile.raw.stages > 0) return load_filters_and_lines<T>(a, block);
+  load_filters<T>(a, block);
 }
 
 }  // namespace im2win::cuda::fused

@@ -9,6 +9,7 @@
 #include "cuda/fused/descriptor.cuh"
 #include "cuda/fused/mma.cuh"
 #include "cuda/fused/order.cuh"
+#include "cuda/fused/slabs.cuh"
 #include "cuda/fused/wgmma.cuh"
 #include "cuda/ptx.cuh"
 
@@ -21,6 +22,15 @@ struct Sums {
   float sum[kSums];
   float doubt[2];  // of the thread's two filters
 };
+
+/// Minus the bound below which a sum is in doubt, until something gives reason for doubt: of some terms, and
+/// of those and more, of which `bound` is.
+__device__ __forceinline__ float with_bound(float before, float bound, bool doubtful) {
+  return doubtful || !(before <= 0) ? fabsf(before) + bound : before - bound;
+}
+
+/// What it is when all terms are in.
+__device__ __forceinline__ float doubt_of(float bounds) { return bounds <= 0 ? 0 : bounds; }
 
 /// Multiplies the slabs of tile after tile by their filters, in the order of staging.
 template <class T>
@@ -99,6 +109,10 @@ class Multiplier {
     return static_cast<uint32_t>(bytes) / kUnitBytes;
   }
 
+  __device__ __forceinline__ const Steps& steps_of(int slab) const {
+    return a_.tile.steps[slab < a_.tile.full_groups * a_.tile.chunks ? 0 : 1];
+  }
+
   /// Called before each batch.
   __device__ __forceinline__ void wait_filters() {
     if (--until_start_ == 0)
@@ -134,16 +148,13 @@ class Multiplier {
   /// read is handed back when the one after has been issued.
   __device__ __forceinline__ void multiply_whole(Sums<T::kSums>& sums) {
     Pending pending;
-    for (int tap_group = 0; tap_group < a_.tile.tap_groups; ++tap_group) {
-      const Steps& steps = a_.tile.steps[kind_of(a_.tile, tap_group)];
-      for (int chunk = 0; chunk < a_.tile.chunks; ++chunk) {
-        barriers().slabs.wait_full(slab_);
-        // Copies are no writes of the async proxy, by which wgmma reads.
-        if (kWgmma && a_.copies) ::cuda::ptx::fence_proxy_async(::cuda::ptx::space_shared);
-        multiply_slab(steps, sums.sum, pending);
-        pending.slab = slab_.stage;
-        slab_.advance(a_.tile.slab_stages);
-      }
+    for (int slab = first_slab(a_.tile); slab < end_slab(a_.tile); ++slab) {
+      barriers().slabs.wait_full(slab_);
+      // Copies are no writes of the async proxy, by which wgmma reads.
+      if (kWgmma && a_.copies) ::cuda::ptx::fence_proxy_async(::cuda::ptx::space_shared);
+      multiply_slab(steps_of(slab), sums.sum, pending);
+      pending.slab = slab_.stage;
+      slab_.advance(a_.tile.slab_stages);
     }
     Order::end(sums.sum);
     hand_back(pending);
@@ -230,7 +241,7 @@ class Multiplier {
     int steps;           // of the slab from that on
     const float* scale;  // of the slab's filters
     float factor[2];     // that takes the scales of the slab and of a filter out of a product
-    int tap_group = 0, chunk = 0;
+    int slab;
   };
 
   /// Each batch's sums start anew, low products first, and go to float32 sums with the scale of
@@ -240,9 +251,10 @@ class Multiplier {
 #pragma unroll
     for (int i = 0; i < T::kSums; ++i) sums.sum[i] = 0;
     Walk walk;
+    walk.slab = first_slab(a_.tile);
     const int64_t number = int64_t{tile.group} * a_.filter_tiles.divisor + tile.filter_tile;
     walk.scale = reinterpret_cast<const float*>(a_.filters + a_.packed.scales) +
-                 number * a_.tile.slabs() * T::kShape.filters + own_filter_;
+                 (number * a_.tile.slabs() + walk.slab) * T::kShape.filters + own_filter_;
     if (is_doubter()) doubt(0) = doubt(1) = -0.0f;
     enter_slab(walk);
     Batch batch = {filter_stage(), slab_stage(), {}, 0};
@@ -250,11 +262,10 @@ class Multiplier {
     while (batch.count > 0) multiply_batches<kTraits.batch>(walk, batch, sums.sum);
     __syncwarp();
 #pragma unroll
-    for (int i = 0; i < 2; ++i) sums.doubt[i] = doubt(i) <= 0 ? 0 : doubt(i);
+    for (int i = 0; i < 2; ++i) sums.doubt[i] = doubt_of(doubt(i));
   }
 
-  /// Of filter lane / 4 + 8 * i of the warp, in shared memory, as it is seldom of use: minus the bound
-  /// below which a sum would be in doubt, until a slab gives reason for doubt.
+  /// Of filter lane / 4 + 8 * i of the warp, in shared memory, as it is seldom of use: see with_bound.
   __device__ __forceinline__ float& doubt(int i) {
     return block_.patch(static_cast<int>(threadIdx.x) / 32 - T::kFirstMultiplier / 32)
         .doubt[threadIdx.x % 32 / 4 + 8 * i];
@@ -264,7 +275,7 @@ class Multiplier {
 
   __device__ __forceinline__ void enter_slab(Walk& walk) {
     const float filter_scale[2] = {__ldg(walk.scale), __ldg(walk.scale + 8)};
-    const Steps& steps = a_.tile.steps[kind_of(a_.tile, walk.tap_group)];
+    const Steps& steps = steps_of(walk.slab);
     walk.step = offset_in_tile(steps.step);
     walk.steps = steps.count;
     barriers().slabs.wait_full(slab_);
@@ -277,8 +288,7 @@ class Multiplier {
         float bound = walk.factor[i] * static_cast<float>(walk.steps * kBoundOfStep);
         if (slab_scale.fit == Fit::kExtreme) bound = __int_as_float(0x7fffffff);
         const bool doubtful = slab_scale.fit != Fit::kGood || !(filter_scale[i] > 0);
-        const float before = doubt(i);
-        doubt(i) = doubtful || !(before <= 0) ? fabsf(before) + bound : before - bound;
+        doubt(i) = with_bound(doubt(i), bound, doubtful);
       }
     }
   }
@@ -297,10 +307,7 @@ class Multiplier {
   /// To the next slab; false if there is none.
   __device__ __forceinline__ bool leave_slab(Walk& walk) {
     slab_.advance(a_.tile.slab_stages);
-    if (++walk.chunk == a_.tile.chunks) {
-      walk.chunk = 0;
-      if (++walk.tap_group == a_.tile.tap_groups) return false;
-    }
+    if (++walk.slab == end_slab(a_.tile)) return false;
     walk.scale += T::kShape.filters;
     enter_slab(walk);
     return true;

@@ -272,6 +272,8 @@ __global__ void __launch_bounds__(kPackThreads)
                       char* __restrict__ packed) {
   using Moved = fused::Moved<kOperands>;
   PackShared<Moved>& shared = *reinterpret_cast<PackShared<Moved>*>(dynamic_shared_memory);
+  // When this goes on, all before it has ended: the next kernel may read inputs, but not the packed filter.
+  ptx::wait_for_kernel_before();
   ptx::let_next_start();
   FilterPacker<kOperands> packer(a, shared);
   for (int i = threadIdx.x; i < 2 * a.tile.steps[packer.kind()].count; i += kPackThreads)

@@ -24,22 +24,22 @@ class PackedConvolution : public Convolution {
     PackArguments a = pack_arguments_;
     if (reinterpret_cast<uintptr_t>(filter) % kUnitBytes != 0) a.words = a.lines = false;
     launch_shared("fused_pack_kernel", pack_, a.blocks, kPackThreads,
-                  static_cast<size_t>(pack_shared_bytes()), stream, Start::kInOrder, a,
+                  static_cast<size_t>(pack_shared_bytes()), stream, start(), a,
                   static_cast<const Element*>(filter), static_cast<char*>(packed));
   }
 
   void run(const Buffers& buffers, void* stream) const override {
-    launch(buffers, stream, Start::kInOrder);
+    launch(buffers, stream, start(), false);
   }
 
-  /// Inputs come while the filter is packed: the kernel that packs it was itself in order.
+  /// Inputs come while the filter is packed: the kernel that packs it has waited for what came before.
   void pack_and_run(const Buffers& buffers, void* packed, void* stream) const override {
     pack_filter(buffers.filter, packed, stream);
-    launch(with_filter(buffers, packed), stream, starts_early_ ? Start::kEarly : Start::kInOrder);
+    launch(with_filter(buffers, packed), stream, start(), true);
   }
 
  protected:
-  /// `starts_early`: the kernel waits by itself for the one before it.
+  /// `starts_early`: the kernels wait by themselves for the one before them.
   PackedConvolution(PackKernel<Element> pack, const PackArguments& pack_arguments,
                     const void* kernel, bool starts_early, int32_t device)
       : pack_(pack), pack_arguments_(pack_arguments), starts_early_(starts_early) {
@@ -49,15 +49,11 @@ class PackedConvolution : public Convolution {
   }
 
  private:
-  /// The kernel that convolves, with the packed filter.
-  virtual void launch(const Buffers& buffers, void* stream, Start start) const = 0;
+  /// The kernel that convolves, with the packed filter: perhaps right after that which packs it.
+  virtual void launch(const Buffers& buffers, void* stream, Start start,
+                      bool follows_packing) const = 0;
 
-  /// The limit is the kernel's, and so of all plans: it is set to what any of them needs.
-  static void allow_shared_memory(const void* kernel, int64_t bytes) {
-    check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                               static_cast<int>(bytes)),
-          "cudaFuncSetAttribute");
-  }
+  Start start() const { return starts_early_ ? Start::kEarly : Start::kInOrder; }
 
   int pack_shared_bytes() const {
     return static_cast<int>(sizeof(PackShared<Element>)) +

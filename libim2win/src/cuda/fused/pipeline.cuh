@@ -39,9 +39,11 @@ struct Ring {
   uint64_t full[kStages];
   uint64_t empty[kStages];
 
-  /// By one thread, before any other uses the ring.
-  __device__ __forceinline__ void initialize(uint32_t fillers, uint32_t users) {
-    for (int i = 0; i < kStages; ++i) {
+  /// By one thread, before any other uses the ring: as many stages as are in use. A loop, as a kernel's first
+  /// instructions take longer to come than to go through again.
+  __device__ __forceinline__ void initialize(int stages, uint32_t fillers, uint32_t users) {
+#pragma unroll 1
+    for (int i = 0; i < stages; ++i) {
       ::cuda::ptx::mbarrier_init(&full[i], fillers);
       ::cuda::ptx::mbarrier_init(&empty[i], users);
     }

@@ -7,6 +7,7 @@
 #include "cuda/fused/block.cuh"
 #include "cuda/fused/operands.cuh"
 #include "cuda/fused/raw.cuh"
+#include "cuda/fused/slabs.cuh"
 #include "cuda/ptx.cuh"
 
 namespace im2win::cuda::fused {
@@ -20,8 +21,9 @@ class PixelRowStaging {
       : a_(a), block_(block) {}
 
   __device__ __forceinline__ void run() {
-    for (int32_t number = blockIdx.x; number < a_.tiles; number += gridDim.x)
-      for (int chunk = 0; chunk < a_.tile.chunks; ++chunk) stage(locate(a_, number), chunk);
+    wait_for_inputs(a_);
+    for (SlabWalk<typename T::Element> at(a_); !at.ended(a_); at.advance(a_))
+      stage(at.tile, at.slab.chunk);
   }
 
  private:

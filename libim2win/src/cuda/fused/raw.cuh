@@ -14,33 +14,10 @@
 #include "cuda/fused/arguments.cuh"
 #include "cuda/fused/block.cuh"
 #include "cuda/fused/operands.cuh"
+#include "cuda/fused/slabs.cuh"
 #include "cuda/ptx.cuh"
 
 namespace im2win::cuda::fused {
-
-/// The slabs of a block, in the order of staging.
-template <class Element>
-struct SlabWalk {
-  int32_t number;  // of the tile
-  int tap_group = 0, chunk = 0;
-  TilePosition tile{};
-
-  __device__ __forceinline__ explicit SlabWalk(const Arguments<Element>& a)
-      : number(static_cast<int32_t>(blockIdx.x)) {
-    if (!ended(a)) tile = locate(a, number);
-  }
-  __device__ __forceinline__ bool ended(const Arguments<Element>& a) const {
-    return number >= a.tiles;
-  }
-  __device__ __forceinline__ void advance(const Arguments<Element>& a) {
-    if (++chunk < a.tile.chunks) return;
-    chunk = 0;
-    if (++tap_group < a.tile.tap_groups) return;
-    tap_group = 0;
-    number += static_cast<int32_t>(gridDim.x);
-    if (!ended(a)) tile = locate(a, number);
-  }
-};
 
 /// The pixels of an image, counted row by row, that the lines of a tile's tap group hold: here these
 /// are groups of rows alone.
@@ -117,7 +94,7 @@ class RawStaging {
 
  private:
   __device__ __forceinline__ int first_channel() const {
-    return ahead_.chunk * a_.tile.units * a_.tile.unit_channels;
+    return ahead_.slab.chunk * a_.tile.units * a_.tile.unit_channels;
   }
 
   __device__ __forceinline__ int first_in_input() const {
@@ -130,7 +107,7 @@ class RawStaging {
   __device__ __forceinline__ uint32_t copy_rows() const {
     if (threadIdx.x % 32 != 0) return 0;
     const TilePosition& tile = ahead_.tile;
-    const auto [phase, down] = phase_of_row(a_, ahead_.tap_group);
+    const auto [phase, down] = phase_of_row(a_, ahead_.slab.tap_group);
     const int32_t at[] = {LinePixels<Element>(a_, tile, 0).begin(kWord), first_in_input(),
                           tile.p + down, static_cast<int32_t>(tile.n)};
     return copy_box(a_.inputs[phase], at, 0, a_.raw_phase);
@@ -143,7 +120,7 @@ class RawStaging {
     const int phase = lane & ((1 << bits) - 1), part = lane >> bits;
     if (part >= lines.rows) return 0;
     const TilePosition& tile = ahead_.tile;
-    const int first = LinePixels<Element>(a_, tile, ahead_.tap_group).first(0);
+    const int first = LinePixels<Element>(a_, tile, ahead_.slab.tap_group).first(0);
     const int32_t at[] = {((phase * a_.h * a_.w + first) & -kWord) + part * lines.pitch,
                           first_in_input() >> bits, 0, static_cast<int32_t>(tile.n)};
     return copy_box(a_.inputs[0], at, phase * a_.raw_phase + part * a_.raw_line,
@@ -162,7 +139,7 @@ class RawStaging {
 
   /// Likewise; a lane has every 32nd line.
   __device__ __forceinline__ uint32_t copy_lines() const {
-    const LinePixels<Element> pixels(a_, ahead_.tile, ahead_.tap_group);
+    const LinePixels<Element> pixels(a_, ahead_.tile, ahead_.slab.tap_group);
     const int first_channel = this->first_channel();
     const Moved* input = origin<T>(a_, ahead_.tile, first_channel);
     uint32_t bytes = 0;

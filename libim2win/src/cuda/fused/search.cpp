@@ -228,7 +228,18 @@ class Search {
     return std::max(column + tap + 1 - tile_.positions, 0);
   }
 
+  /// By blocks of their own, and by clusters, if all run at a time.
   void try_stages(const TapRows& rows, const TapColumns& columns) {
+    try_cluster(rows, columns);
+    if (shape_.takes_turns || tile_.stored) return;
+    const double tiles = tile_count(problem_, tile_, shape_);
+    while (++tile_.cluster_bits <= kMaxClusterBits && tiles <= chip_.clusters[tile_.cluster_bits] &&
+           tile_.slabs() >= tile_.cluster_blocks())
+      try_cluster(rows, columns);
+    tile_.cluster_bits = 0;
+  }
+
+  void try_cluster(const TapRows& rows, const TapColumns& columns) {
     if (!fit_stages(problem_, shape_, operands_, chip_, tile_)) return;
     const double cost = cost_.cycles(tile_, shape_);
     if (best_.kernel >= 0 && cost >= best_.cost) return;

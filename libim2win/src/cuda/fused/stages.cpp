@@ -8,11 +8,20 @@
 namespace im2win::cuda::fused {
 namespace {
 
-/// Whether all tiles of a block have the same filters: these are the fastest of tiles, and a block has every
-/// so manyth.
-bool keeps_filters(const Problem& problem, const KernelShape& shape, const Chip& chip) {
-  return problem.groups == 1 &&
+/// Whether all tiles of a block have the same filters, and the block all of them: filters are the fastest of
+/// tiles, and a block has every so manyth.
+bool keeps_filters(const Problem& problem, const KernelShape& shape, const Chip& chip,
+                   const Tile& tile) {
+  return problem.groups == 1 && tile.cluster_bits == 0 &&
          chip.multiprocessors % ceil_div(problem.k, int64_t{shape.filters}) == 0;
+}
+
+/// Of the block that has the fewest.
+int64_t least_batches(const Tile& tile, OperandTraits traits) {
+  if (tile.cluster_bits == 0) return batch_count(tile, traits);
+  const int kind = tile.full_groups < tile.tap_groups ? 1 : 0;  // that of fewer steps
+  return int64_t{tile.slabs() >> tile.cluster_bits} *
+         ceil_div(tile.steps[kind].count, traits.batch);
 }
 
 }  // namespace
@@ -20,11 +29,14 @@ bool keeps_filters(const Problem& problem, const KernelShape& shape, const Chip&
 bool fit_stages(const Problem& problem, const KernelShape& shape, Operands operands,
                 const Chip& chip, Tile& tile) {
   const auto fits = [&] {
-    return tile.raw_lines() * tile.raw.pitch <= chip.shared_bytes &&
-           shared_layout(tile, shape, operands).total <= chip.shared_bytes;
+    if (tile.raw_lines() * tile.raw.pitch > chip.shared_bytes) return false;
+    const SharedLayout layout = shared_layout(tile, shape, operands);
+    return layout.total <= chip.shared_bytes &&
+           (tile.cluster_bits == 0 ||
+            layout.patches - layout.filters >= cluster_sum_bytes(tile, shape));
   };
   const int64_t batches = batch_count(tile, traits(operands));
-  const bool keeps = keeps_filters(problem, shape, chip) && batches <= kMaxFilterStages;
+  const bool keeps = keeps_filters(problem, shape, chip, tile) && batches <= kMaxFilterStages;
   for (tile.slab_stages = kMaxSlabStages; tile.slab_stages >= 2; --tile.slab_stages) {
     tile.resident = keeps;
     tile.filter_stages = static_cast<int>(batches);
@@ -42,9 +54,9 @@ bool fit_stages(const Problem& problem, const KernelShape& shape, Operands opera
 /// Half a tile, as far as what the first warpgroup uses need not be handed back by the second;
 /// always less than a tile, so that a block with one tile gets that far.
 int lead(const Tile& tile, OperandTraits traits) {
-  const int64_t batches = batch_count(tile, traits);
-  const int64_t ahead_in_slabs =
-      (tile.slab_stages - 1) * std::max<int64_t>(batches / tile.slabs(), 1);
+  const int64_t batches = least_batches(tile, traits);
+  const int64_t slabs = tile.slabs() >> tile.cluster_bits;
+  const int64_t ahead_in_slabs = (tile.slab_stages - 1) * std::max<int64_t>(batches / slabs, 1);
   const int64_t ahead_in_filters = tile.resident ? batches : tile.filter_stages - 1;
   return static_cast<int>(std::min({batches / 2, ahead_in_slabs, ahead_in_filters}));
 }

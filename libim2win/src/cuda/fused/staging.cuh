@@ -7,8 +7,10 @@
 
 #include "cuda/fused/arguments.cuh"
 #include "cuda/fused/block.cuh"
+#include "cuda/fused/clear.cuh"
 #include "cuda/fused/operands.cuh"
 #include "cuda/fused/raw.cuh"
+#include "cuda/fused/slabs.cuh"
 #include "cuda/fused/transpose.cuh"
 #include "cuda/ptx.cuh"
 
@@ -27,16 +29,19 @@ class WindowStaging {
         transposition_(a, block, thread_) {}
 
   __device__ __forceinline__ void run() {
-    for (int32_t number = blockIdx.x; number < a_.tiles; number += gridDim.x) {
-      const TilePosition tile = locate(a_, number);
-      for (int tap_group = 0; tap_group < a_.tile.tap_groups; ++tap_group) {
-        if (transposed()) {
-          place_pixels(tile, tap_group);
-        } else if (tap_group == 0 || a_.tile.column_groups > 1) {
-          place(tile, first_tap(a_, tap_group).column);
-        }
-        for (int chunk = 0; chunk < a_.tile.chunks; ++chunk) stage(tile, tap_group, chunk);
+    clear_gaps<T>(a_.tile, block_, thread_, T::kStagingThreads);
+    sync();  // some of these are staged, too, where boxes would have been
+    bool is_first = true;
+    for (SlabWalk<Element> at(a_); !at.ended(a_); at.advance(a_)) {
+      const auto [tap_group, chunk, left, enters_group] = at.slab;
+      if (enters_group && transposed()) {
+        place_pixels(at.tile, tap_group);
+      } else if (enters_group) {
+        place(at.tile, first_tap(a_, tap_group).column);
       }
+      if (is_first) wait_for_inputs(a_);
+      is_first = false;
+      stage(at.tile, tap_group, chunk);
     }
   }
 

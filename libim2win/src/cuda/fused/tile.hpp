@@ -105,6 +105,8 @@ constexpr int kMaxPlanes = 16;
 constexpr int kMaxSlabStages = 3;
 constexpr int kMaxFilterStages = 16;
 constexpr int kMaxRawStages = 2;
+/// Clusters of 8 blocks are portable (CUDA C++ Programming Guide, "Thread Block Clusters").
+constexpr int kMaxClusterBits = 3;
 
 /// Positions of a plane along each of its dimensions (CUDA driver API, cuTensorMapEncodeTiled).
 constexpr int kMaxBox = 256;
@@ -227,8 +229,13 @@ struct Tile {
   int32_t slab_stages, filter_stages;
   int32_t lead;      // batches that the first warpgroup is ahead of the second
   int32_t resident;  // whether all filters stay in shared memory
+  // 2 to this power blocks, a cluster, share a tile's slabs out among them (see cluster_sums.cuh).
+  int32_t cluster_bits;
 
   constexpr int32_t slabs() const { return tap_groups * chunks; }
+  constexpr int32_t cluster_blocks() const { return 1 << cluster_bits; }
+  /// Of a cluster's block, whose slabs end where the next one's begin.
+  constexpr int32_t first_slab(int32_t block) const { return block * slabs() >> cluster_bits; }
   /// Of a slab: a unit's i'th.
   constexpr int32_t channel(int32_t unit, int32_t i) const {
     const int32_t among = unit & ((1 << channel_bits) - 1);
@@ -247,11 +254,16 @@ struct Tile {
   constexpr int32_t output_rows() const { return rows * images * columns; }
   /// Of a slab.
   constexpr int64_t raw_lines() const { return int64_t{raw.channels} * images * raw.rows; }
-  /// Steps of all slabs.
-  constexpr int64_t total_steps() const {
-    return int64_t{chunks} * (int64_t{full_groups} * steps[0].count +
-                              int64_t{tap_groups - full_groups} * steps[1].count);
+  /// Steps of the slabs that come before a tap group's, and in it before a chunk.
+  constexpr int64_t steps_before(int32_t tap_group, int32_t chunk) const {
+    const int32_t full = tap_group < full_groups ? tap_group : full_groups;
+    const int32_t here = tap_group < full_groups ? steps[0].count : steps[1].count;
+    return int64_t{chunks} *
+               (int64_t{full} * steps[0].count + int64_t{tap_group - full} * steps[1].count) +
+           int64_t{chunk} * here;
   }
+  /// Steps of all slabs.
+  constexpr int64_t total_steps() const { return steps_before(tap_groups, 0); }
 };
 
 /// Which elements of the filter each step's two units multiply, of the two kinds of row groups.
@@ -271,6 +283,9 @@ struct Chip {
   int multiprocessors;
   int shared_bytes;  // of a block, at most
   bool bulk_copies;  // to shared memory, of lines and boxes
+  // How many clusters of 2 to such a power blocks run at a time: fewer than multiprocessors suffice for, as
+  // these are in groups. None without clusters.
+  int clusters[kMaxClusterBits + 1] = {};
 };
 
 /// The cheapest tile of any of the `count` shapes that have rows of pixels, or have not, on such a device.

@@ -8,6 +8,7 @@
 #include "cuda/fused/block.cuh"
 #include "cuda/fused/boxes.cuh"
 #include "cuda/fused/multiply.cuh"
+#include "cuda/fused/slabs.cuh"
 #include "cuda/fused/sum_again.cuh"
 #include "cuda/ptx.cuh"
 
@@ -72,7 +73,8 @@ class Writer {
         patch_(block.patch(thread_ / 32)),
         images_(static_cast<int>(min(a.n - tile.n, int64_t{a.tile.images}))),
         rows_(min(a.p - tile.p, a.tile.rows)),
-        columns_(min(a.q - tile.q, a.tile.columns)) {}
+        columns_(min(a.q - tile.q, a.tile.columns)),
+        own_(own_columns<T>(a.tile)) {}
 
   /// `turn` alternates from tile to tile.
   __device__ __forceinline__ void write(const Sums<T::kSums>& sums, bool turn) {
@@ -152,8 +154,12 @@ class Writer {
     return block_.columns()[tile_.begin + first_column() + column];
   }
   __device__ __forceinline__ bool is_output(const ColumnPlace& place, int column) const {
-    return column < a_.tile.warpgroup_columns && place.row < rows_ && place.column < columns_ &&
-           place.image < images_;
+    return column >= own_.begin && column < own_.end && place.row < rows_ &&
+           place.column < columns_ && place.image < images_;
+  }
+  /// Whether any of so many may be.
+  __device__ __forceinline__ bool may_be_outputs(int first, int columns) const {
+    return first < own_.end && first + columns > own_.begin;
   }
   /// Its place in the output, or kNowhere.
   __device__ __forceinline__ int output_at(int column) const {
@@ -286,6 +292,7 @@ class Writer {
     const int filter = lane_ / kLanes, column = lane_ % kLanes * kWord;
 #pragma unroll
     for (int first = 0; first < T::kShape.columns; first += kColumns) {
+      if (!may_be_outputs(first, kColumns)) continue;
       const bool exists = first + column < kPatches * kPatchColumns;
       const int place = exists ? output_at(first + column) : kNowhere;
 #pragma unroll
@@ -337,6 +344,7 @@ class Writer {
     constexpr int kEach = kTogether * kWords / 32;  // words of a lane
 #pragma unroll
     for (int first = 0; first < T::kShape.columns; first += kTogether) {
+      if (!may_be_outputs(first, kTogether)) continue;
       int places[kEach];
 #pragma unroll
       for (int j = 0; j < kEach; ++j) {
@@ -416,6 +424,7 @@ class Writer {
     float* const to = patch_.sums + lane_ / 4 * kPatchPitch + lane_ % 4 * 2;
 #pragma unroll 1
     for (int first = 0; first < T::kShape.columns; first += kPatchColumns) {
+      if (!may_be_outputs(first, kPatchColumns)) continue;
       __syncwarp();
       // Registers have no run-time index; what follows is long, and there once.
 #pragma unroll
@@ -473,6 +482,7 @@ class Writer {
   int lane_;
   Patch& patch_;
   int images_, rows_, columns_;  // of the tile that are outputs
+  Columns own_;
   // Of the tile's first pixel and the warp's first filter.
   Element* output_ = nullptr;
   const Element* residual_ = nullptr;

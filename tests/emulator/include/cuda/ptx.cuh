@@ -4,6 +4,8 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
+#include <cuda.h>
+
 #include <cuda/ptx>
 
 #include <cstdint>
@@ -25,6 +27,25 @@ template <int kRegisters>
 void give_up_registers() {}
 template <int kRegisters>
 void take_registers() {}
+
+inline void meet_in_cluster() { emulator::meet_in_cluster(); }
+
+/// The block above what an address in shared memory takes.
+constexpr int kAddressBits = 24;
+inline uint32_t shared_address_in_cluster(const void* p, int block) {
+  const auto at = static_cast<const char*>(p) - dynamic_shared_memory;
+  return static_cast<uint32_t>(at) | static_cast<uint32_t>(block) << kAddressBits;
+}
+inline void send(const void* from, int bytes, uint32_t to, uint32_t barrier) {
+  char* const shared = emulator::shared_memory_of(static_cast<int>(to >> kAddressBits));
+  const auto in_block = [](uint32_t address) { return address & ((1u << kAddressBits) - 1); };
+  if (in_block(to) % 16 != 0 || bytes % 16 != 0) emulator::fail("a bulk copy of no whole words");
+  std::memcpy(shared + in_block(to), from, static_cast<size_t>(bytes));
+  ::cuda::ptx::complete(reinterpret_cast<uint64_t*>(shared + in_block(barrier)),
+                        static_cast<size_t>(bytes));
+}
+
+inline void prefetch(const CUtensorMap&) {}
 
 inline float tf32_at(const void* p) {
   return __uint_as_float(*static_cast<const uint32_t*>(p) & ~0x1fffu);
@@ -147,7 +168,7 @@ inline float max_or_nan(float x, float y) {
 inline void prefetch(const void*, int64_t) {}
 
 inline void let_next_start() {}
-inline void wait_for_kernel_before() {}
+inline void wait_for_kernel_before() { emulator::wait_for_kernel_before(); }
 
 inline int thread_in_block() { return static_cast<int>(threadIdx.x); }
 template <class T>

@@ -34,7 +34,7 @@ __device__ __forceinline__ void multiply_and_write(const Arguments<typename T::E
                                                    Block<T> block, int warpgroup) {
   Writer<T>::place_columns(a, block);
   ptx::named_barrier(kColumnsBarrier, T::kShape.multiplying_threads());
-  ptx::wait_for_kernel_before();  // which packs the filter
+  ptx::wait_for_kernel_before();  // which packs the filter, perhaps
   StripWalk<typename T::Element> strip(a);
   if (threadIdx.x == T::kFirstMultiplier) load_filters(a, block, strip.first());
   RowMultiplier<T> multiplier(a, block, strip.first());
@@ -68,16 +68,18 @@ __global__ void __launch_bounds__(T::kShape.threads(), 1)
   const Block<T> block = {a.shared};
   if (threadIdx.x == 0) {
     constexpr int kWarps = 4;  // of a warpgroup
-    barriers().bands.initialize(kWarps, kWarps * a.bands.count);
+    barriers().bands.initialize(kMaxBands, kWarps, kWarps * a.bands.count);
     ::cuda::ptx::mbarrier_init(&barriers().filters, 1);
     ::cuda::ptx::fence_mbarrier_init(::cuda::ptx::sem_release, ::cuda::ptx::scope_cluster);
   }
   __syncthreads();
+  ptx::let_next_start();
 
   // The same for a warp, which the compiler must know to keep descriptors in uniform registers.
   const int warpgroup = __shfl_sync(~0u, static_cast<int>(threadIdx.x) / 128, 0);
   if (warpgroup == 0) {
     ptx::give_up_registers<kStagingRegisters>();
+    wait_for_inputs(a);
     BandStaging<T>(a, block).run();
   } else {
     ptx::take_registers<kMultiplyingRegisters>();
