@@ -77,13 +77,13 @@ struct Arguments {
   int32_t reach;      // input columns that a position's plane and unit reach to the right
   int64_t input_begin, input_end;  // bytes, from element [0, 0, 0, 0], of the whole input
   bool copies;                     // whether units are in the input as they are, and no boxes come
-  bool vectors;  // whether a unit's channels are neighbours in the input, 16-byte aligned
-  // Whether the kernel before packs the filter, and all before that has ended.
-  bool follows_packing = false;
+  bool vectors;          // whether a unit's channels are neighbours in the input, 16-byte aligned
   bool rechecks;         // whether products may meet elements outside a window
   bool filters_fastest;  // of the output's dimensions
   int32_t row_word;      // neighbouring pixels of a filter that are written at once
   bool words;            // whether 16 filters' outputs are aligned words of 16 bytes
+  // Whether the kernel before packs the filter, and all before that has ended.
+  bool follows_packing = false;
 
   Arguments(const Problem& problem, const TileChoice& choice, const KernelShape& shape,
             Operands operands);

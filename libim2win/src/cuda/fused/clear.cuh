@@ -27,10 +27,12 @@ __device__ __forceinline__ void clear_gaps(const Tile& tile, Block<T> block, int
   const int gaps = lines * (pitch - used), gap = pitch - used;
   const int overrun = tile.overrun * tile.row_units;
 #pragma unroll 1
-  for (int i = thread; i < gaps + overrun; i += threads) {
-    const int unit = i < gaps ? i / gap * pitch + used + i % gap : lines * pitch + i - gaps;
+  for (int stage = 0; stage < tile.slab_stages; ++stage) {
+    char* const slab = block.slab(stage);
 #pragma unroll 1
-    for (int stage = 0; stage < tile.slab_stages; ++stage) clear(block.slab(stage), unit);
+    for (int i = thread; i < gaps; i += threads) clear(slab, i / gap * pitch + used + i % gap);
+#pragma unroll 1
+    for (int i = thread; i < overrun; i += threads) clear(slab, lines * pitch + i);
   }
   if constexpr (T::kInstructions == Instructions::kWgmma)
     ::cuda::ptx::fence_proxy_async(::cuda::ptx::space_shared);

@@ -29,15 +29,15 @@ __device__ __forceinline__ int32_t end_slab(const Tile& tile) {
 /// Of a warpgroup: those whose sums a block writes.
 struct Columns {
   int begin, end;
+
+  __device__ __forceinline__ bool has(int column) const { return column >= begin && column < end; }
 };
 
 /// See first_eight.
 template <class T>
 __device__ __forceinline__ Columns own_columns(const Tile& tile) {
-  if (tile.cluster_bits == 0) return {0, tile.warpgroup_columns};
   const int block = block_of_cluster(tile);
-  return {first_eight(tile, T::kShape, block) * 8,
-          min(first_eight(tile, T::kShape, block + 1) * 8, tile.warpgroup_columns)};
+  return {first_eight(tile, T::kShape, block) * 8, first_eight(tile, T::kShape, block + 1) * 8};
 }
 
 /// Where a block is among its slabs of a tile.

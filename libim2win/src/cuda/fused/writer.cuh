@@ -73,8 +73,7 @@ class Writer {
         patch_(block.patch(thread_ / 32)),
         images_(static_cast<int>(min(a.n - tile.n, int64_t{a.tile.images}))),
         rows_(min(a.p - tile.p, a.tile.rows)),
-        columns_(min(a.q - tile.q, a.tile.columns)),
-        own_(own_columns<T>(a.tile)) {}
+        columns_(min(a.q - tile.q, a.tile.columns)) {}
 
   /// `turn` alternates from tile to tile.
   __device__ __forceinline__ void write(const Sums<T::kSums>& sums, bool turn) {
@@ -105,7 +104,8 @@ class Writer {
     const auto pixel = a_.outputs.pixel(tile_.n, tile_.p, tile_.q);
     output_ = a_.outputs.data() + pixel.output + k * a_.outputs.strides()[1];
     const bool doubtful = has_doubts(sums);
-    if (doubtful || !a_.outputs.only_adds_bias_and_clamps() || filters < kPatchFilters) {
+    if (doubtful || !a_.outputs.only_adds_bias_and_clamps() || filters < kPatchFilters ||
+        a_.tile.cluster_bits > 0) {
       residual_ = a_.outputs.residual_data();
       if (residual_ != nullptr) residual_ += pixel.residual + k * a_.outputs.residual_strides()[1];
       write_singly(sums, bias, k, filters, doubtful);
@@ -154,12 +154,8 @@ class Writer {
     return block_.columns()[tile_.begin + first_column() + column];
   }
   __device__ __forceinline__ bool is_output(const ColumnPlace& place, int column) const {
-    return column >= own_.begin && column < own_.end && place.row < rows_ &&
-           place.column < columns_ && place.image < images_;
-  }
-  /// Whether any of so many may be.
-  __device__ __forceinline__ bool may_be_outputs(int first, int columns) const {
-    return first < own_.end && first + columns > own_.begin;
+    return column < a_.tile.warpgroup_columns && place.row < rows_ && place.column < columns_ &&
+           place.image < images_;
   }
   /// Its place in the output, or kNowhere.
   __device__ __forceinline__ int output_at(int column) const {
@@ -292,7 +288,6 @@ class Writer {
     const int filter = lane_ / kLanes, column = lane_ % kLanes * kWord;
 #pragma unroll
     for (int first = 0; first < T::kShape.columns; first += kColumns) {
-      if (!may_be_outputs(first, kColumns)) continue;
       const bool exists = first + column < kPatches * kPatchColumns;
       const int place = exists ? output_at(first + column) : kNowhere;
 #pragma unroll
@@ -344,7 +339,6 @@ class Writer {
     constexpr int kEach = kTogether * kWords / 32;  // words of a lane
 #pragma unroll
     for (int first = 0; first < T::kShape.columns; first += kTogether) {
-      if (!may_be_outputs(first, kTogether)) continue;
       int places[kEach];
 #pragma unroll
       for (int j = 0; j < kEach; ++j) {
@@ -411,7 +405,7 @@ class Writer {
     Element x, y;
   };
 
-  /// Any layout, residual and activation.
+  /// Any layout, residual and activation; and the columns of a cluster's block.
   __device__ __forceinline__ void write_singly(const Sums<T::kSums>& sums, const float (&bias)[2],
                                                int64_t k, int filters, bool doubtful) {
     if (lane_ % 4 == 0) {
@@ -422,9 +416,10 @@ class Writer {
       }
     }
     float* const to = patch_.sums + lane_ / 4 * kPatchPitch + lane_ % 4 * 2;
+    const Columns own = own_columns<T>(a_.tile);
 #pragma unroll 1
     for (int first = 0; first < T::kShape.columns; first += kPatchColumns) {
-      if (!may_be_outputs(first, kPatchColumns)) continue;
+      if (first >= own.end || first + kPatchColumns <= own.begin) continue;
       __syncwarp();
       // Registers have no run-time index; what follows is long, and there once.
 #pragma unroll
@@ -438,14 +433,15 @@ class Writer {
         });
       }
       __syncwarp();
-      if (doubtful) settle_doubts(k, filters, first);
-      write_patch(filters, first);
+      if (doubtful) settle_doubts(k, filters, first, own);
+      write_patch(filters, first, own);
     }
   }
 
   /// Rare: see Sums.
-  __device__ __forceinline__ void settle_doubts(int64_t k, int filters, int first) const {
-    const bool exists = is_output(place(first + lane_), first + lane_);
+  __device__ __forceinline__ void settle_doubts(int64_t k, int filters, int first,
+                                                const Columns& own) const {
+    const bool exists = own.has(first + lane_) && is_output(place(first + lane_), first + lane_);
 #pragma unroll 1
     for (int i = 0; i < filters; ++i) {
       float* const sums = patch_.sums + i * kPatchPitch;
@@ -459,13 +455,14 @@ class Writer {
   }
 
   /// Lanes are neighbouring pixels, or filters, whichever are neighbours in memory.
-  __device__ __forceinline__ void write_patch(int filters, int first) const {
+  __device__ __forceinline__ void write_patch(int filters, int first, const Columns& own) const {
 #pragma unroll 1
     for (int i = lane_; i < kPatchColumns * kPatchFilters; i += 32) {
       const int column = a_.filters_fastest ? i / kPatchFilters : lane_;
       const int filter = a_.filters_fastest ? i % kPatchFilters : i / kPatchColumns;
       const ColumnPlace place = this->place(first + column);
-      if (!is_output(place, first + column) || filter >= filters) continue;
+      if (!own.has(first + column) || !is_output(place, first + column) || filter >= filters)
+        continue;
       float addend = 0;
       if (residual_ != nullptr)
         addend = to_compute<float>(
@@ -482,7 +479,6 @@ class Writer {
   int lane_;
   Patch& patch_;
   int images_, rows_, columns_;  // of the tile that are outputs
-  Columns own_;
   // Of the tile's first pixel and the warp's first filter.
   Element* output_ = nullptr;
   const Element* residual_ = nullptr;
