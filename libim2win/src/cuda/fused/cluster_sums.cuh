@@ -48,6 +48,8 @@ class ClusterSums {
     ptx::meet_in_cluster();  // no other block reads slabs any more
     if (threadIdx.x % 128 == 0) send();
     wait(&barriers().sums, 0);
+    __syncwarp();
+    ptx::meet_in_cluster();  // what this block sends has come, or it could not end
     add_all();
     take(sums);
   }
