@@ -36,8 +36,7 @@ class ClusterSums {
         eights_(first_eight(own_ + 1) - first_),
         outgoing_(block.outgoing(warpgroup)),
         incoming_(block.incoming()),
-        warp_(warpgroup * 4 + static_cast<int>(threadIdx.x) % 128 / 32),
-        doubt_(block.patch(warp_).doubt) {}
+        doubt_(block.patch(warpgroup * 4 + static_cast<int>(threadIdx.x) % 128 / 32).doubt) {}
 
   /// From the block's own sums of all columns to all blocks' of its own columns, and zeros.
   __device__ __forceinline__ void add(Sums<T::kSums>& sums) const {
@@ -62,10 +61,11 @@ class ClusterSums {
   __device__ __forceinline__ int first_eight(int block) const {
     return fused::first_eight(tile_, T::kShape, block);
   }
-  /// The thread's four sums of eight columns, or its filters' bounds.
+  /// The thread's four sums of eight columns.
   __device__ __forceinline__ static float4& of_thread(char* eights, int eight) {
     return reinterpret_cast<float4*>(eights + eight * kEightBytes)[threadIdx.x % 128];
   }
+  /// Of one of the thread's two filters, see with_bound.
   __device__ __forceinline__ static float& bound(char* bounds, int i) {
     return reinterpret_cast<float*>(
         bounds)[threadIdx.x % 128 / 32 * kPatchFilters + threadIdx.x % 32 / 4 + 8 * i];
@@ -157,8 +157,7 @@ class ClusterSums {
   int warpgroup_, own_;
   int first_, eights_;  // of the block's own columns
   char *outgoing_, *incoming_;
-  int warp_;
-  const float* doubt_;
+  const float* doubt_;  // of the warp's filters, see Multiplier
 };
 
 }  // namespace im2win::cuda::fused
