@@ -1,8 +1,8 @@
-// Runs CUDA kernels on the host, cluster by cluster of blocks: what CUDA C++ takes for granted in device code, for
-// a host compiler. Included before everything else (see CMakeLists.txt).
+// Runs CUDA kernels on the host, cluster by cluster of blocks: what CUDA C++ takes for granted in device
+// code, for a host compiler. Included before everything else (see CMakeLists.txt).
 //
-// The threads of a cluster's blocks are fibers of one host thread, in an order shuffled from round to round. A
-// thread gives way where it waits; when all wait and none can go on, that is a deadlock, which ends
+// The threads of a cluster's blocks are fibers of one host thread, in an order shuffled from round to round.
+// A thread gives way where it waits; when all wait and none can go on, that is a deadlock, which ends
 // the program. Shared memory starts as NaN in each block. Not modelled: time, the order in which
 // asynchronous copies and products end (they end at once), and proxies.
 #pragma once

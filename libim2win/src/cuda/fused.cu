@@ -47,8 +47,7 @@ class Fused final : public PackedConvolution<Element> {
                     ? int64_t{arguments_.tiles} << choice.tile.cluster_bits
                     : std::min<int64_t>(arguments_.tiles, multiprocessors(device))) {}
 
-  void launch(const Buffers& buffers, void* stream, Start start,
-              bool follows_packing) const override {
+  void launch(const Buffers& buffers, void* stream, bool follows_packing) const override {
     Arguments<Element> a = arguments_;
     a.follows_packing = follows_packing;
     a.input = static_cast<const Element*>(buffers.input);
@@ -62,7 +61,8 @@ class Fused final : public PackedConvolution<Element> {
     if (a.filters_boxed) a.filter = boxed_.map_filter(buffers.filter);
     if (a.stored) a.output = boxed_.map_output(buffers.output);
     launch_clusters("fused_kernel", kernel_.run, blocks_, a.tile.cluster_blocks(),
-                    kernel_.shape.threads(), static_cast<size_t>(a.shared.total), stream, start, a);
+                    kernel_.shape.threads(), static_cast<size_t>(a.shared.total), stream,
+                    this->start(), a);
   }
 
   CompiledKernel<Arguments<Element>> kernel_;

@@ -49,12 +49,17 @@ inline void allow_shared_memory(const void* kernel, int64_t bytes) {
         "cudaFuncSetAttribute");
 }
 
+inline cudaLaunchAttribute clusters_of(int blocks) {
+  cudaLaunchAttribute attribute{};
+  attribute.id = cudaLaunchAttributeClusterDimension;
+  attribute.val.clusterDim = {static_cast<unsigned>(blocks), 1, 1};
+  return attribute;
+}
+
 /// How many clusters of so many blocks, of that much shared memory each, run at a time; none if the device does
 /// not tell.
 inline int clusters_at_once(const void* kernel, int cluster_blocks, int threads, int shared_bytes) {
-  cudaLaunchAttribute cluster{};
-  cluster.id = cudaLaunchAttributeClusterDimension;
-  cluster.val.clusterDim = {static_cast<unsigned>(cluster_blocks), 1, 1};
+  cudaLaunchAttribute cluster = clusters_of(cluster_blocks);
   cudaLaunchConfig_t config{};
   config.gridDim = dim3(static_cast<unsigned>(cluster_blocks));
   config.blockDim = dim3(static_cast<unsigned>(threads));
@@ -80,11 +85,7 @@ void launch_clusters(const char* name, void (*kernel)(Parameters...), int64_t bl
     early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
     early.val.programmaticStreamSerializationAllowed = 1;
   }
-  if (cluster_blocks > 1) {
-    cudaLaunchAttribute& cluster = attributes[count++];
-    cluster.id = cudaLaunchAttributeClusterDimension;
-    cluster.val.clusterDim = {static_cast<unsigned>(cluster_blocks), 1, 1};
-  }
+  if (cluster_blocks > 1) attributes[count++] = clusters_of(cluster_blocks);
   cudaLaunchConfig_t config{};
   config.gridDim = fold(blocks);
   config.blockDim = dim3(static_cast<unsigned>(threads));

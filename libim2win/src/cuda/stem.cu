@@ -39,8 +39,7 @@ class Stem final : public PackedConvolution<Element> {
         kernel_(kernel),
         arguments_(problem, choice, kernel.shape, operands, multiprocessors(device)) {}
 
-  void launch(const Buffers& buffers, void* stream, Start start,
-              bool follows_packing) const override {
+  void launch(const Buffers& buffers, void* stream, bool follows_packing) const override {
     Arguments<Element> a = arguments_;
     a.follows_packing = follows_packing;
     a.input = static_cast<const Element*>(buffers.input);
@@ -50,7 +49,7 @@ class Stem final : public PackedConvolution<Element> {
     if (reinterpret_cast<uintptr_t>(buffers.output) % kSectorBytes != 0) a.writes_sectors = false;
     if (reinterpret_cast<uintptr_t>(buffers.output) % kUnitBytes != 0) a.write_elements();
     launch_shared("stem_kernel", kernel_.run, a.blocks(), kernel_.shape.threads(),
-                  static_cast<size_t>(a.shared.total), stream, start, a);
+                  static_cast<size_t>(a.shared.total), stream, this->start(), a);
   }
 
   CompiledKernel<Arguments<Element>> kernel_;

@@ -12,6 +12,7 @@
 #include "cuda/fused/arguments.cuh"
 #include "cuda/fused/block.cuh"
 #include "cuda/fused/slabs.cuh"
+#include "cuda/ptx.cuh"
 
 namespace im2win::cuda::fused {
 
@@ -20,10 +21,9 @@ template <class Element>
 __device__ __forceinline__ void prefetch_maps(const Arguments<Element>& a) {
   const RawLines& lines = a.tile.raw;
   const int inputs = a.boxed ? a.stride_h * a.stride_w : lines.apart ? a.stride_h : 1;
-  for (int i = 0; (a.boxed || lines.boxed) && i < inputs; ++i)
-    im2win::cuda::ptx::prefetch(a.inputs[i]);
-  if (a.filters_boxed) im2win::cuda::ptx::prefetch(a.filter);
-  if (a.stored) im2win::cuda::ptx::prefetch(a.output);
+  for (int i = 0; (a.boxed || lines.boxed) && i < inputs; ++i) ptx::prefetch(a.inputs[i]);
+  if (a.filters_boxed) ptx::prefetch(a.filter);
+  if (a.stored) ptx::prefetch(a.output);
 }
 
 /// By a thread: brings the planes of slab after slab.

@@ -22,8 +22,8 @@ __device__ __forceinline__ void leave_room_for_sums() {
   ptx::named_barrier(kSumsBarrier, T::kShape.threads());
 }
 
-/// By a warpgroup that multiplies. Blocks of clusters have one tile: where its filters and slabs were is room for
-/// sums when all have been multiplied (see shared.hpp). This is code that is gone through once, and takes
+/// By a warpgroup that multiplies. Blocks of clusters have one tile: where its filters and slabs were is room
+/// for sums when all have been multiplied (see shared.hpp). This is code that is gone through once, and takes
 /// longer to come than to run: what can be is in loops.
 template <class T>
 class ClusterSums {

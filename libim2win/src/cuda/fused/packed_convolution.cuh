@@ -28,14 +28,12 @@ class PackedConvolution : public Convolution {
                   static_cast<const Element*>(filter), static_cast<char*>(packed));
   }
 
-  void run(const Buffers& buffers, void* stream) const override {
-    launch(buffers, stream, start(), false);
-  }
+  void run(const Buffers& buffers, void* stream) const override { launch(buffers, stream, false); }
 
   /// Inputs come while the filter is packed: the kernel that packs it has waited for what came before.
   void pack_and_run(const Buffers& buffers, void* packed, void* stream) const override {
     pack_filter(buffers.filter, packed, stream);
-    launch(with_filter(buffers, packed), stream, start(), true);
+    launch(with_filter(buffers, packed), stream, true);
   }
 
  protected:
@@ -48,12 +46,12 @@ class PackedConvolution : public Convolution {
     allow_shared_memory(reinterpret_cast<const void*>(pack_), kMaxPackSharedBytes);
   }
 
+  /// Of both kernels.
+  Start start() const { return starts_early_ ? Start::kEarly : Start::kInOrder; }
+
  private:
   /// The kernel that convolves, with the packed filter: perhaps right after that which packs it.
-  virtual void launch(const Buffers& buffers, void* stream, Start start,
-                      bool follows_packing) const = 0;
-
-  Start start() const { return starts_early_ ? Start::kEarly : Start::kInOrder; }
+  virtual void launch(const Buffers& buffers, void* stream, bool follows_packing) const = 0;
 
   int pack_shared_bytes() const {
     return static_cast<int>(sizeof(PackShared<Element>)) +

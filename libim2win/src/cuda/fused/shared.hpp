@@ -123,8 +123,8 @@ constexpr int32_t most_eights(const Tile& tile, KernelShape shape) {
 /// Eight columns' sums, four a thread of a warpgroup; and what goes with them: see Sums::doubt.
 constexpr int32_t kEightBytes = 128 * kUnitBytes;
 constexpr int32_t kBoundBytes = kBoxedFilters * static_cast<int32_t>(sizeof(float));
-/// What a warpgroup has of sums, and what it gets of them from a warpgroup of another block: of as many columns as
-/// that has at most.
+/// What a warpgroup has of sums, and what it gets of them, a *letter*, from a warpgroup of another block: of as
+/// many columns as a block has at most.
 constexpr int32_t outgoing_bytes(KernelShape shape) {
   return shape.columns / 8 * kEightBytes + kBoundBytes;
 }

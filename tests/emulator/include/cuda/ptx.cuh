@@ -1,10 +1,9 @@
 // cuda/ptx.cuh, emulated.
 #pragma once
 
+#include <cuda.h>
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
-
-#include <cuda.h>
 
 #include <cuda/ptx>
 
