@@ -116,8 +116,11 @@ PANELS = [
     Problem(n=5, c=4, h=20, w=4, k=2),
 ]
 
-# Few channels: on CUDA strips of 56 and 112 columns, 64 filters, rings of bands that go round.
+# Few channels: on CUDA strips of one or more chunks of 56 and 112 columns, 64 filters, rings of
+# bands that go round.
 STEMS = [
+    Problem(c=3, h=9, w=230, k=72, padding=same(1)),
+    Problem(c=3, h=8, w=450, k=24, padding=same(1)),
     *(Problem(c=3, h=20, w=w, k=16, stride=(2, 2), padding=same(1)) for w in (112, 113, 224, 225)),
     Problem(n=2, c=3, h=67, w=35, k=96, r=11, s=11, stride=(4, 4)),
     Problem(n=2, c=1, h=45, w=21, k=65, r=7, s=7, stride=(2, 2), padding=same(3)),

@@ -9,7 +9,7 @@ import pytest
 from frameworks import TorchCase, cuda_cases
 
 pytestmark = pytest.mark.gpu
-AHEAD = 200_000_000  # clock cycles of work ahead, a tenth of a second
+AHEAD = 600_000_000  # clock cycles of work ahead, a third of a second
 
 
 @pytest.mark.parametrize(("algorithm", "dtype"), cuda_cases())

@@ -220,6 +220,7 @@ im2win_conv2d_desc random_stem() {
   desc.n = between(1, 3);
   desc.c = desc.groups * between(1, 4);
   desc.k = desc.groups * (once_in(3) ? between(65, 140) : between(1, 64));
+  if (once_in(2)) desc.k = (desc.k + 7) / 8 * 8;  // whole words, which may leave as boxes
   desc.h = between(1, 30);
   desc.w = between(1, once_in(4) ? 260 : 70);
   desc.r = between(1, once_in(3) ? 11 : 4);

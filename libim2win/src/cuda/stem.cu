@@ -1,10 +1,12 @@
 // im2win_stem: few channels, whose rows are made operands once for all windows that meet them.
 
+#include <algorithm>
 #include <cstdlib>
 #include <vector>
 
 #include "cuda/algorithms.hpp"
 #include "cuda/device.hpp"
+#include "cuda/fused/boxed_tensors.hpp"
 #include "cuda/fused/kernels.hpp"
 #include "cuda/fused/packed_convolution.cuh"
 #include "cuda/fused/refusals.hpp"
@@ -37,7 +39,15 @@ class Stem final : public PackedConvolution<Element> {
       : PackedConvolution<Element>(pack, {problem, choice.tile, kernel.shape, operands},
                                    reinterpret_cast<const void*>(kernel.run), true, device),
         kernel_(kernel),
-        arguments_(problem, choice, kernel.shape, operands, multiprocessors(device)) {}
+        arguments_(problem, choice, kernel.shape, operands, multiprocessors(device)),
+        boxed_(problem, box_tile(choice.tile.tile, kernel.shape), kernel.shape.filters, operands) {}
+
+  /// What a box has of a tile: a chunk of a row.
+  static Tile box_tile(Tile tile, const KernelShape& shape) {
+    tile.rows = 1;
+    tile.columns = std::min(tile.columns, shape.columns);
+    return tile;
+  }
 
   void launch(const Buffers& buffers, void* stream, bool follows_packing) const override {
     Arguments<Element> a = arguments_;
@@ -48,12 +58,14 @@ class Stem final : public PackedConvolution<Element> {
     constexpr uintptr_t kSectorBytes = 32;
     if (reinterpret_cast<uintptr_t>(buffers.output) % kSectorBytes != 0) a.writes_sectors = false;
     if (reinterpret_cast<uintptr_t>(buffers.output) % kUnitBytes != 0) a.write_elements();
+    if (a.stored) a.output = boxed_.map_output(buffers.output);
     launch_shared("stem_kernel", kernel_.run, a.blocks(), kernel_.shape.threads(),
                   static_cast<size_t>(a.shared.total), stream, this->start(), a);
   }
 
   CompiledKernel<Arguments<Element>> kernel_;
   Arguments<Element> arguments_;
+  BoxedTensors boxed_;
 };
 
 /// Calls `use` with the kernels for the problem, and that which packs filters for them.

@@ -338,13 +338,15 @@ class Multiplier {
                                                  float (&sums)[T::kSums]) {
     constexpr float kLow = 1.0f / 2048;
     const float factor[2] = {walk.factor[0], walk.factor[1]};
+    const Descriptor filters = batch.filters.uniform(), windows = batch.windows.uniform();
+    const Descriptor low_windows = (batch.windows + low_).uniform();
     float part[T::kSums];
     Order::begin();
 #pragma unroll
     for (int i = 0; i < kCount; ++i) {
-      const Descriptor f = batch.filters + i * kStep, w = batch.windows + batch.step[i];
-      Product::multiply(part, f, w + low_, i > 0);
-      Product::multiply(part, f + kPart, w, true);
+      const Descriptor f = filters + i * kStep;
+      Product::multiply(part, f, low_windows + batch.step[i], i > 0);
+      Product::multiply(part, f + kPart, windows + batch.step[i], true);
     }
     Order::commit();
     Order::end(part);
@@ -353,7 +355,7 @@ class Multiplier {
     Order::begin();
 #pragma unroll
     for (int i = 0; i < kCount; ++i)
-      Product::multiply(part, batch.filters + i * kStep, batch.windows + batch.step[i], i > 0);
+      Product::multiply(part, filters + i * kStep, windows + batch.step[i], i > 0);
     Order::commit();
     const int used_filters = filter_.stage, used_slab = slab_.stage;
     const bool slab_ends = walk.steps == 0;

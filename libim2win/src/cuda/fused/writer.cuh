@@ -123,6 +123,25 @@ class Writer {
     }
   }
 
+  /// Rare: see Sums. locate(filter, column): where an output of the warp's is.
+  template <class Locate>
+  __device__ __forceinline__ void settle_boxes(int64_t k, int filters, const Locate& locate) const {
+    __syncwarp();
+#pragma unroll 1
+    for (int i = 0; i < T::kShape.columns * kPatchFilters; i += 32) {
+      const int column = (i + lane_) / kPatchFilters, filter = lane_ % kPatchFilters;
+      Element* output = locate(filter, column);
+      const float put = to_compute<float>(*output);
+      const ColumnPlace at = located(a_, first_column() + column);
+      const bool doubtful = put != put && filter < filters && is_output(at, column);
+      for_lanes(doubtful, [&](int lane) {
+        const int64_t own = k + lane % kPatchFilters;
+        const float sum = sum_again(own, (i + lane) / kPatchFilters);
+        if (lane_ == lane) *output = from_compute<Element>(finished(sum, a_.outputs.bias(own)));
+      });
+    }
+  }
+
  private:
   static constexpr int kPatches = patch_columns(T::kShape.columns) / kPatchColumns;
   static constexpr bool kHalves = sizeof(Element) == 2;
@@ -253,25 +272,6 @@ class Writer {
         ptx::store_shared_if(rows[i].is_output, at, finished(sum[i], bias[0]));
         ptx::store_shared_if(rows[i].is_output, at ^ kEightFilters, finished(sum[2 + i], bias[1]));
       }
-    }
-  }
-
-  /// Rare: see Sums. locate(filter, column): where an output of the warp's is.
-  template <class Locate>
-  __device__ __forceinline__ void settle_boxes(int64_t k, int filters, const Locate& locate) const {
-    __syncwarp();
-#pragma unroll 1
-    for (int i = 0; i < T::kShape.columns * kPatchFilters; i += 32) {
-      const int column = (i + lane_) / kPatchFilters, filter = lane_ % kPatchFilters;
-      Element* output = locate(filter, column);
-      const float put = to_compute<float>(*output);
-      const ColumnPlace at = located(a_, first_column() + column);
-      const bool doubtful = put != put && filter < filters && is_output(at, column);
-      for_lanes(doubtful, [&](int lane) {
-        const int64_t own = k + lane % kPatchFilters;
-        const float sum = sum_again(own, (i + lane) / kPatchFilters);
-        if (lane_ == lane) *output = from_compute<Element>(finished(sum, a_.outputs.bias(own)));
-      });
     }
   }
 

@@ -36,7 +36,12 @@ struct Arguments : fused::Arguments<Element> {
 
 /// Of a thread, once the warpgroups have dealt anew what the block has from launch: 128 of each.
 constexpr int kStagingRegisters = 104, kMultiplyingRegisters = 136;
-static_assert(kStagingRegisters + kRows * kMultiplyingRegisters == (1 + kRows) * 128);
+static_assert(kStagingRegisters + kMultiplyingWarpgroups * kMultiplyingRegisters ==
+              (1 + kMultiplyingWarpgroups) * 128);
+
+/// Named barriers, beside those that fused/block.cuh has for all: one for each warpgroup that multiplies.
+constexpr int kFirstWritingBarrier = kColumnsBarrier + 1;
+constexpr int kFirstTurnBarrier = kFirstWritingBarrier + kMultiplyingWarpgroups;
 
 /// At the start of dynamic shared memory.
 struct Barriers {

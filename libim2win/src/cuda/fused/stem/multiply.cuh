@@ -32,17 +32,20 @@ class RowMultiplier {
     }
   }
 
-  /// The sums of a strip's row, of one of the block's sets of filters. With the first set, which comes
-  /// last, the row's bands are handed back.
-  __device__ __forceinline__ void multiply(int row, int set, Sums<T::kSums>& sums) const {
+  /// The sums of a chunk of a strip's row, of one of the block's sets of filters; and hands its bands back.
+  /// Calls issued() when all products are under way.
+  template <class Issued>
+  __device__ __forceinline__ void multiply(int row, int chunk, int set, Sums<T::kSums>& sums,
+                                           const Issued& issued) const {
+    const Place place = begin(row, chunk);
     if (a_.bands.batches == 1) {
-      multiply_batches<1>(row, set, sums);
+      multiply_batches<1>(place, set, sums, issued);
     } else {
-      multiply_batches<kMaxBandBatches>(row, set, sums);
+      multiply_batches<kMaxBandBatches>(place, set, sums, issued);
     }
   }
 
-  /// Hands back what a row above or below the strip would have used of its bands.
+  /// Hands back what a chunk of a row above or below the strip would have used of its bands.
   __device__ __forceinline__ void pass(int row, int bands) const {
     for (int i = 0; i < a_.bands.count; ++i) {
       const int band = row + i * a_.bands.apart;
@@ -63,14 +66,15 @@ class RowMultiplier {
   using Product = Wgmma<T::kOperands, T::kShape.columns>;
   using Part = float[T::kSums];
 
-  /// A band of the row: its windows, and the filters that they meet.
+  /// A band of the row, the filters that its windows meet, and where these would be in the first stage.
   struct Place {
     Cursor band;
-    Descriptor filters, windows;
+    Descriptor filters, first_windows;
   };
 
-  __device__ __forceinline__ Descriptor windows(const Cursor& band) const {
-    return bands_ + static_cast<uint32_t>(band.stage) * (a_.bands.bytes / uint32_t{kUnitBytes});
+  __device__ __forceinline__ Descriptor windows(const Place& place) const {
+    return place.first_windows +
+           static_cast<uint32_t>(place.band.stage) * (a_.bands.bytes / uint32_t{kUnitBytes});
   }
   __device__ __forceinline__ Cursor cursor(int band) const {
     const auto [round, stage] = a_.band_stages.divide(bands_before_ + band);
@@ -95,58 +99,62 @@ class RowMultiplier {
     if (lane < a_.bands.count) barriers().bands.arrive_empty(stage_of(first, lane));
   }
 
-  __device__ __forceinline__ Place begin(int row) const {
-    const Cursor band = cursor(row);
-    return {band, filters_, windows(band)};
+  __device__ __forceinline__ Place begin(int row, int chunk) const {
+    const auto column = static_cast<uint32_t>(chunk * T::kShape.columns);
+    return {cursor(row), filters_, bands_ + column};
   }
   template <int kSteps>
   __device__ __forceinline__ void advance(Place& place) const {
     advance(place.band);
     place.filters = place.filters + kSteps * kStep;
-    place.windows = windows(place.band);
   }
   __device__ __forceinline__ uint32_t step(int i) const {
     return reinterpret_cast<const uint32_t&>(a_.bands.steps[i]);
   }
 
   /// Code for each number of steps: while products are under way, the compiler takes no branches.
-  template <int kBatches>
-  __device__ __forceinline__ void multiply_batches(int row, int set, Sums<T::kSums>& sums) const {
+  template <int kBatches, class Issued>
+  __device__ __forceinline__ void multiply_batches(const Place& place, int set,
+                                                   Sums<T::kSums>& sums,
+                                                   const Issued& issued) const {
     switch (a_.bands.batch_steps) {
-      case 2: return multiply_row<kBatches, 2>(row, set, sums);
-      case 3: return multiply_row<kBatches, 3>(row, set, sums);
-      case 4: return multiply_row<kBatches, 4>(row, set, sums);
-      default: return multiply_row<kBatches, max_batch_steps(T::kOperands)>(row, set, sums);
+      case 2: return multiply_row<kBatches, 2>(place, set, sums, issued);
+      case 3: return multiply_row<kBatches, 3>(place, set, sums, issued);
+      case 4: return multiply_row<kBatches, 4>(place, set, sums, issued);
+      default:
+        return multiply_row<kBatches, max_batch_steps(T::kOperands)>(place, set, sums, issued);
     }
   }
 
-  template <int kBatches, int kSteps>
-  __device__ __forceinline__ void multiply_row(int row, int set, Sums<T::kSums>& sums) const {
+  template <int kBatches, int kSteps, class Issued>
+  __device__ __forceinline__ void multiply_row(const Place& place, int set, Sums<T::kSums>& sums,
+                                               const Issued& issued) const {
     if constexpr (kSplit) {
-      multiply_split<kBatches, kSteps>(row, sums);
+      multiply_split<kBatches, kSteps>(place, sums, issued);
     } else {
-      multiply_whole<kBatches * kSteps>(row, set, sums);
+      multiply_whole<kBatches * kSteps>(place, set, sums, issued);
     }
   }
 
   /// One sum an output all the way.
-  template <int kSteps>
-  __device__ __forceinline__ void multiply_whole(int row, int set, Sums<T::kSums>& sums) const {
-    Place place = begin(row);
+  template <int kSteps, class Issued>
+  __device__ __forceinline__ void multiply_whole(Place place, int set, Sums<T::kSums>& sums,
+                                                 const Issued& issued) const {
     place.filters = place.filters + static_cast<uint32_t>(set * a_.bands.count * kSteps * kStep);
     const Cursor first = place.band;
     for (int band = 0; band < a_.bands.count; ++band) {
       barriers().bands.wait_full(place.band);
+      const Descriptor filters = place.filters.uniform(), windows = this->windows(place).uniform();
       WgmmaOrder::begin();
 #pragma unroll
       for (int i = 0; i < kSteps; ++i)
-        Product::multiply(sums.sum, place.filters + i * kStep, place.windows + step(i),
-                          i > 0 || band > 0);
+        Product::multiply(sums.sum, filters + i * kStep, windows + step(i), i > 0 || band > 0);
       WgmmaOrder::commit();
       advance<kSteps>(place);
     }
+    issued();
     WgmmaOrder::end(sums.sum);
-    if (set == 0) hand_back_all(first);
+    hand_back_all(first);
     sums.doubt[0] = sums.doubt[1] = 0;
   }
 
@@ -156,31 +164,40 @@ class RowMultiplier {
 
   static constexpr float kLow = 1.0f / 2048;
 
+  /// Of a band.
+  struct BandOperands {
+    Descriptor filters, windows, low_windows;
+  };
+
+  __device__ __forceinline__ BandOperands operands(const Place& place) const {
+    const auto low = static_cast<uint32_t>(a_.bands.part_bytes / kUnitBytes);
+    return {place.filters.uniform(), windows(place).uniform(), (windows(place) + low).uniform()};
+  }
+
   /// Low products of a band make one sum, the high ones of each batch another. Of two sets of registers, one
-  /// sums while what is in the other goes to float32 sums, with the scales taken out again.
-  template <int kBatches, int kSteps>
-  __device__ __forceinline__ void multiply_split(int row, Sums<T::kSums>& sums) const {
+  /// sums while what is in the other goes to float32 sums, with the scales taken out again. Between bands none
+  /// does: ptxas would make products wait for one another that are under way from a turn of a loop to the next.
+  template <int kBatches, int kBatchSteps, class Issued>
+  __device__ __forceinline__ void multiply_split(Place place, Sums<T::kSums>& sums,
+                                                 const Issued& issued) const {
 #pragma unroll
     for (int i = 0; i < T::kSums; ++i) sums.sum[i] = 0;
+    constexpr int kSteps = kBatches * kBatchSteps;
     Doubt doubt;
-    Place place = begin(row);
-    Scales scales = enter_band(place.band, kBatches * kSteps, doubt);
+    Part even, odd;
+    Scales scales = enter_band(place.band, kSteps, doubt);
     for (int left = a_.bands.count; left > 0; --left) {
-      Part even, odd;
-      sum_low<kBatches * kSteps>(place, even);
-      sum_high<kSteps>(place, 0, odd);
-      add_last(even, scales, kLow, sums.sum);
-#pragma unroll
-      for (int i = 1; i < kBatches; i += 2) {
-        sum_high<kSteps>(place, i * kSteps, even);
-        add_last(odd, scales, 1, sums.sum);
-        sum_high<kSteps>(place, (i + 1) * kSteps, odd);
-        add_last(even, scales, 1, sums.sum);
-      }
+      const BandOperands at = operands(place);
+      sum_low<kSteps>(at, even);
+      sum_high_batches<kBatches, kBatchSteps>(at, scales, even, odd, sums.sum);
       const Cursor used = place.band;
       const Scales last = scales;
-      advance<kBatches * kSteps>(place);
-      if (left > 1) scales = enter_band(place.band, kBatches * kSteps, doubt);
+      advance<kSteps>(place);
+      if (left > 1) {
+        scales = enter_band(place.band, kSteps, doubt);
+      } else {
+        issued();
+      }
       WgmmaOrder::end(odd);
       hand_back(used);
       add(odd, last, 1, sums.sum);
@@ -189,25 +206,39 @@ class RowMultiplier {
     for (int i = 0; i < 2; ++i) sums.doubt[i] = doubt.exists[i] ? doubt.bound[i] : 0;
   }
 
+  /// While low products are under way in `even`; those of the last batch are in the end, in `odd`.
+  template <int kBatches, int kSteps>
+  __device__ __forceinline__ void sum_high_batches(const BandOperands& at, const Scales& scales,
+                                                   Part& even, Part& odd, Part& sums) const {
+    static_assert(kBatches % 2 == 1);
+    sum_high<kSteps>(at, 0, odd);
+    add_last(even, scales, kLow, sums);
+#pragma unroll
+    for (int i = 1; i < kBatches; i += 2) {
+      sum_high<kSteps>(at, i * kSteps, even);
+      add_last(odd, scales, 1, sums);
+      sum_high<kSteps>(at, (i + 1) * kSteps, odd);
+      add_last(even, scales, 1, sums);
+    }
+  }
+
   template <int kSteps>
-  __device__ __forceinline__ void sum_low(const Place& place, Part& part) const {
-    const auto low = static_cast<uint32_t>(a_.bands.part_bytes / kUnitBytes);
+  __device__ __forceinline__ void sum_low(const BandOperands& at, Part& part) const {
     WgmmaOrder::begin();
 #pragma unroll
     for (int i = 0; i < kSteps; ++i) {
-      const Descriptor f = place.filters + i * kStep, w = place.windows + step(i);
-      Product::multiply(part, f, w + low, i > 0);
-      Product::multiply(part, f + kPart, w, true);
+      Product::multiply(part, at.filters + i * kStep, at.low_windows + step(i), i > 0);
+      Product::multiply(part, at.filters + i * kStep + kPart, at.windows + step(i), true);
     }
     WgmmaOrder::commit();
   }
 
   template <int kSteps>
-  __device__ __forceinline__ void sum_high(const Place& place, int first, Part& part) const {
+  __device__ __forceinline__ void sum_high(const BandOperands& at, int first, Part& part) const {
     WgmmaOrder::begin();
 #pragma unroll
     for (int i = 0; i < kSteps; ++i)
-      Product::multiply(part, place.filters + (first + i) * kStep, place.windows + step(first + i),
+      Product::multiply(part, at.filters + (first + i) * kStep, at.windows + step(first + i),
                         i > 0);
     WgmmaOrder::commit();
   }

@@ -68,11 +68,12 @@ class BandStaging {
   /// need not wait for one another.
   __device__ __forceinline__ void run() {
     const int units = (a_.bands.units * a_.bands.positions + kThreads - 1) / kThreads;
-    constexpr int kQuarter = kUnits / 4;
-    if (units <= 2 * kQuarter) {
-      run_with<2 * kQuarter>();
-    } else if (units <= 3 * kQuarter) {
-      run_with<3 * kQuarter>();
+    if (units <= kUnits / 3) {
+      run_with<kUnits / 3>();
+    } else if (units <= kUnits / 2) {
+      run_with<kUnits / 2>();
+    } else if (units <= kUnits * 2 / 3) {
+      run_with<kUnits * 2 / 3>();
     } else {
       run_with<kUnits>();
     }
@@ -162,7 +163,7 @@ class BandStaging {
 
   /// Whether there are registers for a band beside the one that is staged.
   template <int kCount>
-  static constexpr bool kAhead = kCount < kUnits || sizeof(Moved) == 2;
+  static constexpr bool kAhead = kCount < (kSplit ? kUnits * 2 / 3 : kUnits);
 
   /// Once elements are operands, those of the next band may come in their place.
   template <int kCount, int kApart>

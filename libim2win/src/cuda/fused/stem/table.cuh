@@ -15,6 +15,7 @@ const Kernels<Element>& instantiate() {
 }
 
 /// Rows of 224 pixels, or theirs at strides of 2 and 4, are whole multiples of these.
-constexpr KernelShape kNarrow = {64, 56, 1, kRows}, kWide = {64, 112, 1, kRows};
+constexpr KernelShape kNarrow = {64, 56, 1, kMultiplyingWarpgroups},
+                      kWide = {64, 112, 1, kMultiplyingWarpgroups};
 
 }  // namespace im2win::cuda::fused::stem

@@ -15,7 +15,7 @@ struct TapUnit {
 /// Lays the units that a band's filters meet out in steps.
 class Layout {
  public:
-  Layout(const Problem& problem, Operands operands, int columns)
+  Layout(const Problem& problem, Operands operands, int columns, int chunks)
       : channels_(static_cast<int>(problem.c_per_group())),
         unit_rows_(unit_rows(operands)),
         taps_(static_cast<int>(problem.r)),
@@ -26,10 +26,11 @@ class Layout {
     const bool overlaps = stride < unit_rows_;
     tap_rows_ = overlaps ? unit_rows_ : stride;
     bands.apart = overlaps ? unit_rows_ : 1;
+    bands.chunks = chunks;
     bands.count = static_cast<int>(ceil_div(taps_, tap_rows_));
     bands.rows = std::min(tap_rows_, static_cast<int>(round_up(taps_, unit_rows_)));
     bands.units = bands.rows / unit_rows_ * channels_;
-    bands.positions = columns + (column_groups_ - 1) * shift_;
+    bands.positions = chunks * columns + (column_groups_ - 1) * shift_;
     bands.part_bytes = bands.units * bands.positions * kUnitBytes;
     bands.bytes = traits(operands).parts * bands.part_bytes;
     const int steps = static_cast<int>(ceil_div(tap_units(), 2));
@@ -42,6 +43,10 @@ class Layout {
   int band_steps() const { return bands.batches * bands.batch_steps; }
   int total_steps() const { return bands.count * band_steps(); }
   bool fits() const { return fits_; }
+  /// Whether a warpgroup can stage a band.
+  bool fits_staging(Operands operands) const {
+    return bands.units * bands.positions <= 128 * thread_units(operands);
+  }
 
   void pair(FilterOrder& order) {
     for (int i = 0; i < band_steps(); ++i) {
@@ -83,14 +88,24 @@ class Layout {
   bool fits_ = false;
 };
 
-Tile tile_of(const Problem& problem, const KernelShape& shape, const Layout& layout) {
-  Tile tile{};
-  const int pieces = static_cast<int>(ceil_div(problem.q, int64_t{shape.columns}));
+int64_t row_chunks(const Problem& problem, const KernelShape& shape) {
+  return ceil_div(problem.q, int64_t{shape.columns});
+}
+
+/// Of outputs. Strips share a row out, of as few columns as they can have, if they are of one chunk.
+int strip_columns(const Problem& problem, const KernelShape& shape, int chunks) {
+  if (chunks > 1) return chunks * shape.columns;
+  const int64_t strips = row_chunks(problem, shape);
   // Whole words of outputs, wherever rows are.
   constexpr int64_t kColumns = 8;
-  tile.columns = static_cast<int>(round_up(ceil_div(problem.q, int64_t{pieces}), kColumns));
+  return static_cast<int>(round_up(ceil_div(problem.q, strips), kColumns));
+}
+
+Tile tile_of(const Problem& problem, const KernelShape& shape, const Layout& layout) {
+  Tile tile{};
+  tile.columns = strip_columns(problem, shape, layout.bands.chunks);
   tile.images = 1;
-  tile.rows = kRows;
+  tile.rows = kMultiplyingWarpgroups;
   tile.pitch = tile.positions = tile.positions_pitch = tile.plane_positions =
       layout.bands.positions;
   tile.planes = 1;
@@ -119,32 +134,60 @@ bool fit_bands(const KernelShape& shape, Operands operands, const Chip& chip, in
 }
 
 /// All filters of a group, so that its input is staged once; or those of a tile. Split ones have
-/// scales, which are in registers.
+/// scales, which are in registers. Of bands so many that no warpgroup waits for another's row; or, if there
+/// is no room, for one row.
 bool fit_block(const Problem& problem, const KernelShape& shape, Operands operands,
                const Chip& chip, StemChoice& choice) {
   constexpr int64_t kMaxSets = 8;
   const int64_t all = ceil_div(problem.k_per_group(), int64_t{shape.filters});
-  if (all <= kMaxSets && operands != Operands::kSplit && may_have_sets(shape)) {
+  if (all <= kMaxSets && operands != Operands::kSplit) {
     choice.sets = static_cast<int32_t>(all);
-    if (fit_bands(shape, operands, chip, kRows, choice)) return true;
+    if (fit_bands(shape, operands, chip, kMultiplyingWarpgroups, choice)) return true;
   }
   choice.sets = 1;
   return fit_bands(shape, operands, chip, 1, choice);
 }
 
-/// Of a strip's row, in columns: those that are multiplied, and what a row takes beside.
-double cost(const Problem& problem, const Tile& tile, const KernelShape& shape) {
-  constexpr double kRow = 24;
-  return double(column_tiles(problem, tile)) * (shape.columns + kRow);
+/// Of a row of outputs, in columns: those that are multiplied, and what each of their chunks takes beside.
+double cost(const Problem& problem, const KernelShape& shape) {
+  constexpr double kChunk = 24;
+  return double(row_chunks(problem, shape)) * (shape.columns + kChunk);
+}
+
+/// Whether 64 filters of pixels may leave as boxes.
+bool stores_boxes(const Problem& problem, Operands operands) {
+  return operands != Operands::kSplit && has_output_boxes(problem, operands, 1) &&
+         (problem.groups == 1 || problem.k_per_group() % kBoxedFilters == 0);
+}
+
+/// Strips as wide as whole rows, whose parts leave for memory together, or else as can be.
+bool fit_strip(const Problem& problem, Operands operands, const KernelShape& shape,
+               const Chip& chip, StemChoice& choice) {
+  const int64_t all = row_chunks(problem, shape);
+  int chunks = 0;
+  for (int64_t strips = ceil_div(all, int64_t{kMaxChunks}); chunks != 1; ++strips) {
+    chunks = static_cast<int>(ceil_div(all, strips));
+    Layout layout(problem, operands, shape.columns, chunks);
+    if (!layout.fits()) return false;
+    if (!layout.fits_staging(operands)) continue;
+    layout.pair(choice.tile.order);
+    choice.bands = layout.bands;
+    choice.tile.tile = tile_of(problem, shape, layout);
+    if (tile_count(problem, choice.tile.tile, shape) >= double(kMaxTiles)) continue;
+    for (const bool stored : {true, false}) {
+      if (stored && !stores_boxes(problem, operands)) continue;
+      choice.tile.tile.stored = stored;
+      if (fit_block(problem, shape, operands, chip, choice)) return true;
+    }
+  }
+  return false;
 }
 
 }  // namespace
 
 bool is_faster(const Problem& problem) {
   constexpr int64_t kColumns = 56, kFewFilters = 16;
-  const bool has_planes = problem.output.stride[3] == 1;
-  const int64_t least_stride =
-      (has_planes ? 2 : 1) * (operands_of(problem) == Operands::kSplit ? 2 : 1);
+  const int64_t least_stride = operands_of(problem) == Operands::kSplit ? 2 : 1;
   return problem.stride_w >= least_stride && problem.r > problem.stride_h && problem.s > 1 &&
          problem.k_per_group() >= kFewFilters &&
          (round_up(problem.q, kColumns) - problem.q) * 10 <= problem.q;
@@ -156,7 +199,12 @@ SharedLayout stem_layout(const StemChoice& choice, const KernelShape& shape, Ope
   layout.part = choice.bands.part_bytes;
   layout.slab = choice.bands.bytes;
   layout.filters = kBarrierBytes;
-  layout.slabs = layout.filters + choice.sets * choice.tile.tile.steps[0].count * step;
+  layout.box = shape.columns * kRowBytes;
+  layout.boxes = static_cast<int32_t>(round_up(
+      layout.filters + choice.sets * choice.tile.tile.steps[0].count * step, kBarrierBytes));
+  const int32_t boxes =
+      choice.tile.tile.stored ? kMultiplyingWarpgroups * boxes_of_set(shape, operands) : 0;
+  layout.slabs = layout.boxes + boxes * layout.box;
   layout.patches = layout.slabs + choice.bands.stages * layout.slab;
   layout.columns = layout.patches + patch_bytes(shape);
   layout.total = layout.columns +
@@ -170,19 +218,11 @@ bool choose_stem(const Problem& problem, Operands operands, const KernelShape* s
   // More taps than that are more steps than there may be; what is counted of fewer fits an int.
   if (problem.r * problem.s > kMaxSteps * 16) return false;
   for (int i = 0; i < count; ++i) {
-    Layout layout(problem, operands, shapes[i].columns);
-    const int units = layout.bands.units * layout.bands.positions;
-    if (!layout.fits() || units > 128 * thread_units(operands)) continue;
     StemChoice candidate{};
     candidate.tile.kernel = i;
-    candidate.tile.tile = tile_of(problem, shapes[i], layout);
-    candidate.tile.cost = cost(problem, candidate.tile.tile, shapes[i]);
+    candidate.tile.cost = cost(problem, shapes[i]);
     if (choice.tile.kernel >= 0 && candidate.tile.cost >= choice.tile.cost) continue;
-    layout.pair(candidate.tile.order);
-    candidate.bands = layout.bands;
-    if (tile_count(problem, candidate.tile.tile, shapes[i]) < double(kMaxTiles) &&
-        fit_block(problem, shapes[i], operands, chip, candidate))
-      choice = candidate;
+    if (fit_strip(problem, operands, shapes[i], chip, candidate)) choice = candidate;
   }
   return choice.tile.kernel >= 0;
 }

@@ -1,10 +1,10 @@
 // How im2win_stem cuts a problem of few channels. Host-only arithmetic and plain data.
 //
 // A block computes 64 filters, or a few times as many where it has room for them, of a *strip*: of
-// some columns of an image's outputs, row after row, as many at a time as warpgroups multiply. In
-// shared memory it keeps a ring of *bands*: rows of the input under a strip, as many as the filter
-// steps down from an output row to the next, each staged once for all the output rows whose windows
-// meet it.
+// an image's outputs, or some columns of them, row after row. Warpgroups take turns with the *chunks* of
+// rows, as many columns as a product has. In shared memory there is a ring of *bands*: rows of the input
+// under a strip, as many as the filter steps down from an output row to the next, each staged once for all
+// the output rows whose windows meet it.
 //
 // A unit (see fused/tile.hpp) here is four neighbouring columns of one channel, of two rows where
 // elements have 16 bits: with few channels, little of it is in vain. A band has a unit of each channel
@@ -25,19 +25,20 @@ constexpr int kUnitColumns = 4;
 constexpr int kMaxBandBatches = 3;
 constexpr int kMaxBandSteps = 18;
 constexpr int kMaxBands = 16;  // of the ring
+constexpr int kMaxChunks = 8;
+
+/// Beside one that stages.
+constexpr int kMultiplyingWarpgroups = 3;
 
 constexpr int unit_rows(Operands operands) { return traits(operands).unit_elements / kUnitColumns; }
-
-/// Output rows of a tile: each is a warpgroup's that multiplies, beside one that stages.
-constexpr int kRows = 3;
 
 /// Of a band's batch; of TF32, of which nothing has to be summed anew, what 11 tap columns take.
 constexpr int max_batch_steps(Operands operands) {
   return operands == Operands::kTf32 ? kMaxBandSteps / kMaxBandBatches : kMaxBatch;
 }
 
-/// Units of a band that a thread stages: it holds their elements while a scale is found for them.
-constexpr int thread_units(Operands operands) { return 32 / traits(operands).unit_elements; }
+/// Units of a band that a thread stages at most: it holds their elements while a scale is found for them.
+constexpr int thread_units(Operands operands) { return operands == Operands::kTf32 ? 9 : 6; }
 
 struct Bands {
   // Of the input. As many as the filter steps down lie between an output row's first band and the next's.
@@ -46,6 +47,8 @@ struct Bands {
   int32_t count;   // that an output row's windows meet
   int32_t apart;   // from one of those to the next
   int32_t stages;  // in the ring
+  // Of a row of a strip: as many columns as a warpgroup multiplies at a time, in turns with the others.
+  int32_t chunks;
 
   int32_t units;      // of a position
   int32_t positions;  // of a unit
@@ -61,9 +64,6 @@ struct Bands {
   constexpr int32_t more_rows() const { return (count - 1) * apart; }
 };
 
-/// Whether a block may have several sets of filters. Sums of wider rows leave no register to count them.
-constexpr bool may_have_sets(const KernelShape& shape) { return shape.columns <= 64; }
-
 struct StemChoice {
   TileChoice tile;  // as far as packed filters and writing go
   Bands bands;
@@ -75,11 +75,11 @@ bool choose_stem(const Problem& problem, Operands operands, const KernelShape* s
                  const Chip& chip, StemChoice& choice);
 
 /// Whether im2win_stem was measured to be faster than im2win_fused on such problems, of those that it takes:
-/// where its rows of 56 outputs are nearly full, and windows share rows but are not so near each other that
-/// writing is most of the work. Those are, in planes, one pixel apart; and twice as far of split float32.
+/// where its rows of 56 outputs are nearly full, and windows share rows; in split float32 those that are two
+/// pixels apart or more.
 bool is_faster(const Problem& problem);
 
-/// Of a block: filters, bands, patches, the table of columns.
+/// Of a block: filters, bands, boxes of outputs, patches, the table of columns.
 SharedLayout stem_layout(const StemChoice& choice, const KernelShape& shape, Operands operands);
 
 }  // namespace im2win::cuda::fused::stem

@@ -1,8 +1,11 @@
 // From sums in registers to an output row in memory.
 #pragma once
 
+#include <cuda/ptx>
+
 #include <cstdint>
 
+#include "cuda/fused/boxes.cuh"
 #include "cuda/fused/multiply.cuh"
 #include "cuda/fused/stem/arguments.cuh"
 #include "cuda/fused/writer.cuh"
@@ -13,7 +16,7 @@ namespace im2win::cuda::fused::stem {
 
 /// Where outputs are the sums and a bias, perhaps clamped from below, and rows of pixels or words of
 /// filters. Through the warp's patch of shared memory, so that lanes write neighbours: as Writer does, for
-/// which this is one row and much shorter.
+/// which this is one row and much shorter. Or through a box of the warpgroup's, which leaves by itself.
 template <class T>
 class RowWriter {
  public:
@@ -27,10 +30,12 @@ class RowWriter {
         row_(row),
         thread_(ptx::thread_in_block() % 128),
         lane_(thread_ % 32),
+        block_(block),
         patch_(block.patch(row * 4 + thread_ / 32).sums) {}
 
-  /// Whether this takes the sums of the warp, all of whose lanes ask.
+  /// Whether this takes the sums of the warp, all of whose lanes ask. Boxes take those of a warpgroup.
   __device__ __forceinline__ bool takes(const Sums<T::kSums>& sums) const {
+    if (kHasBoxes<T> && a_.stored) return true;
     return (a_.words || a_.outputs.strides()[3] == 1) && a_.outputs.only_adds_bias_and_clamps() &&
            filter() + kPatchFilters <= a_.filters_per_group &&
            !__any_sync(~0u, a_.rechecks && is_doubtful<T>(sums));
@@ -38,10 +43,13 @@ class RowWriter {
 
   __device__ __forceinline__ void write(const Sums<T::kSums>& sums) const {
     const int64_t k = tile_.group * a_.filters_per_group + filter();
+    if constexpr (kHasBoxes<T>) {
+      if (a_.stored) return write_boxes(sums, k);
+    }
     const auto pixel = a_.outputs.pixel(tile_.n, tile_.p + row_, tile_.q);
     Element* output = a_.outputs.data() + pixel.output + k * a_.outputs.strides()[1];
     const float bias[2] = {a_.outputs.bias(k + lane_ / 4), a_.outputs.bias(k + lane_ / 4 + 8)};
-    const int columns = min(a_.q - tile_.q, a_.tile.columns);
+    const int columns = min(a_.q - tile_.q, min(a_.tile.columns, T::kShape.columns));
     if (a_.words) {
       write_words(sums, bias, output, columns);
     } else if (sizeof(Element) == 4 && a_.writes_sectors) {
@@ -55,6 +63,12 @@ class RowWriter {
     }
   }
 
+  /// Before the block's shared memory is given up.
+  __device__ __forceinline__ static void finish() {
+    if constexpr (kHasBoxes<T>)
+      if (is_starter()) ::cuda::ptx::cp_async_bulk_wait_group_read(::cuda::ptx::n32_t<0>{});
+  }
+
  private:
   static constexpr bool kHalves = sizeof(Element) == 2;
 
@@ -64,6 +78,66 @@ class RowWriter {
   }
   __device__ __forceinline__ float finished(float sum, float bias) const {
     return ptx::max_or_nan(sum + bias, a_.outputs.low());
+  }
+  __device__ __forceinline__ uint32_t packed(const float* sum, float bias) const {
+    const Pixels<Element, 2> pair = {from_compute<Element>(finished(sum[0], bias)),
+                                     from_compute<Element>(finished(sum[1], bias))};
+    return reinterpret_cast<const uint32_t&>(pair);
+  }
+
+  /// Of the warpgroup, who starts boxes and waits for them.
+  __device__ __forceinline__ static bool is_starter() { return threadIdx.x % 128 == 0; }
+  __device__ __forceinline__ void meet() const {
+    ptx::named_barrier(kFirstWritingBarrier + row_, 128);
+  }
+
+  /// NHWC: 64 filters, of which memory gets whole lines, and the group's only.
+  __device__ __forceinline__ void write_boxes(const Sums<T::kSums>& sums, int64_t k) const {
+    const int filters = static_cast<int>(a_.filters_per_group) - filter();
+    float bias[2];
+#pragma unroll
+    for (int i = 0; i < 2; ++i)
+      bias[i] = lane_ / 4 + 8 * i < filters ? a_.outputs.bias(k + lane_ / 4 + 8 * i) : 0;
+    if (is_starter()) ::cuda::ptx::cp_async_bulk_wait_group_read(::cuda::ptx::n32_t<0>{});
+    meet();
+#pragma unroll
+    for (int column = 0; column < T::kShape.columns; column += 8)
+      put_boxed(&sums.sum[column / 2], column, bias);
+    if (a_.rechecks && __any_sync(~0u, is_doubtful<T>(sums)))
+      Writer<T>(a_, block_, tile_)
+          .settle_boxes(k, min(filters, kPatchFilters),
+                        [&](int filter, int column) { return boxed(column, filter); });
+    ::cuda::ptx::fence_proxy_async(::cuda::ptx::space_shared);
+    meet();
+    if (!is_starter()) return;
+    TilePosition tile = tile_;
+    tile.p += row_;
+    store_planes<T>(a_, block_, tile, tile_.filter_tile * T::kShape.filters, row_);
+    ::cuda::ptx::cp_async_bulk_commit_group();
+  }
+
+  /// Where an output of the warp's is: a row for each column, of 64 filters or the half of them.
+  __device__ __forceinline__ Element* boxed(int column, int filter) const {
+    constexpr int kFilters = kBoxFilters<Element>, kBoxes = kBoxedFilters / kFilters;
+    constexpr int kWord = kUnitBytes / static_cast<int>(sizeof(Element));
+    const int own = thread_ / 32 * kPatchFilters + filter;
+    const int word = (own % kFilters / kWord) ^ (column % kRowUnits);
+    char* row = block_.box(row_ * kBoxes + own / kFilters) + column * kRowBytes;
+    return reinterpret_cast<Element*>(row + word * kUnitBytes) + own % kWord;
+  }
+
+  /// Eight columns.
+  __device__ __forceinline__ void put_boxed(const float* sum, int column,
+                                            const float (&bias)[2]) const {
+    if constexpr (kHalves) {
+      ptx::store_transposed(boxed(column + lane_ % 8, lane_ & 8), packed(sum, bias[0]),
+                            packed(sum + 2, bias[1]));
+    } else {
+#pragma unroll
+      for (int i = 0; i < 4; ++i)
+        *boxed(column + lane_ % 4 * 2 + i % 2, lane_ / 4 + i / 2 * 8) =
+            finished(sum[i], bias[i / 2]);
+    }
   }
 
   /// NCHW, where eight pixels, of which four lanes have two each, are a whole sector of memory.
@@ -158,14 +232,8 @@ class RowWriter {
   /// Eight columns.
   __device__ __forceinline__ void put(const float* sum, int column, const float (&bias)[2]) const {
     if constexpr (kHalves) {
-      uint32_t pairs[2];
-#pragma unroll
-      for (int i = 0; i < 2; ++i) {
-        const Pixels<Element, 2> pair = {from_compute<Element>(finished(sum[2 * i], bias[i])),
-                                         from_compute<Element>(finished(sum[2 * i + 1], bias[i]))};
-        pairs[i] = reinterpret_cast<const uint32_t&>(pair);
-      }
-      ptx::store_transposed(word(column + lane_ % 8, lane_ / 8 % 2), pairs[0], pairs[1]);
+      ptx::store_transposed(word(column + lane_ % 8, lane_ / 8 % 2), packed(sum, bias[0]),
+                            packed(sum + 2, bias[1]));
     } else {
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
@@ -181,6 +249,7 @@ class RowWriter {
   int row_;
   int thread_;  // of the warpgroup
   int lane_;
+  Block<T> block_;
   float* patch_;
 };
 
