@@ -33,7 +33,7 @@ class RowMultiplier {
   }
 
   /// The sums of a chunk of a strip's row, of one of the block's sets of filters; and hands its bands back.
-  /// Calls issued() when all products are under way.
+  /// Of whole operands, calls issued() when all products are under way.
   template <class Issued>
   __device__ __forceinline__ void multiply(int row, int chunk, int set, Sums<T::kSums>& sums,
                                            const Issued& issued) const {
@@ -130,7 +130,7 @@ class RowMultiplier {
   __device__ __forceinline__ void multiply_row(const Place& place, int set, Sums<T::kSums>& sums,
                                                const Issued& issued) const {
     if constexpr (kSplit) {
-      multiply_split<kBatches, kSteps>(place, sums, issued);
+      multiply_split<kBatches, kSteps>(place, sums);
     } else {
       multiply_whole<kBatches * kSteps>(place, set, sums, issued);
     }
@@ -177,9 +177,8 @@ class RowMultiplier {
   /// Low products of a band make one sum, the high ones of each batch another. Of two sets of registers, one
   /// sums while what is in the other goes to float32 sums, with the scales taken out again. Between bands none
   /// does: ptxas would make products wait for one another that are under way from a turn of a loop to the next.
-  template <int kBatches, int kBatchSteps, class Issued>
-  __device__ __forceinline__ void multiply_split(Place place, Sums<T::kSums>& sums,
-                                                 const Issued& issued) const {
+  template <int kBatches, int kBatchSteps>
+  __device__ __forceinline__ void multiply_split(Place place, Sums<T::kSums>& sums) const {
 #pragma unroll
     for (int i = 0; i < T::kSums; ++i) sums.sum[i] = 0;
     constexpr int kSteps = kBatches * kBatchSteps;
@@ -193,11 +192,7 @@ class RowMultiplier {
       const Cursor used = place.band;
       const Scales last = scales;
       advance<kSteps>(place);
-      if (left > 1) {
-        scales = enter_band(place.band, kSteps, doubt);
-      } else {
-        issued();
-      }
+      if (left > 1) scales = enter_band(place.band, kSteps, doubt);
       WgmmaOrder::end(odd);
       hand_back(used);
       add(odd, last, 1, sums.sum);
