@@ -164,9 +164,8 @@ bool stores_boxes(const Problem& problem, Operands operands) {
 bool fit_strip(const Problem& problem, Operands operands, const KernelShape& shape,
                const Chip& chip, StemChoice& choice) {
   const int64_t all = row_chunks(problem, shape);
-  int chunks = 0;
-  for (int64_t strips = ceil_div(all, int64_t{kMaxChunks}); chunks != 1; ++strips) {
-    chunks = static_cast<int>(ceil_div(all, strips));
+  for (int64_t most = kMaxChunks; most > 0; --most) {
+    const auto chunks = static_cast<int>(ceil_div(all, ceil_div(all, most)));
     Layout layout(problem, operands, shape.columns, chunks);
     if (!layout.fits()) return false;
     if (!layout.fits_staging(operands)) continue;
