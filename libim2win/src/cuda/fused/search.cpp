@@ -213,7 +213,7 @@ class Search {
   /// Outputs as they are, and as boxes if these can be.
   void try_stored(bool can_be, const TapRows& rows, const TapColumns& columns) {
     for (const bool stored : {false, true}) {
-      if (stored && !(can_be && has_whole_filters())) break;
+      if (stored && !(can_be && has_whole_filters(problem_, shape_))) break;
       tile_.stored = stored;
       try_stages(rows, columns);
     }
@@ -249,11 +249,6 @@ class Search {
     best_.cost = cost;
     best_columns_ = columns;
     best_rows_ = rows;
-  }
-
-  /// Whether all filters of a tile are of its group, or none's.
-  bool has_whole_filters() const {
-    return problem_.groups == 1 || problem_.k_per_group() % shape_.filters == 0;
   }
 
   /// Whether tiles' numbers and the offsets in them fit 32 bits.

@@ -41,6 +41,10 @@ bool has_filter_boxes(const Problem& problem, Operands operands, const Tile& til
          has_boxes(problem.filter, 1, moved_bytes(operands));
 }
 
+bool has_whole_filters(const Problem& problem, const KernelShape& shape) {
+  return problem.groups == 1 || problem.k_per_group() % shape.filters == 0;
+}
+
 bool has_output_boxes(const Problem& problem, Operands operands, int fastest) {
   return !problem.has_residual && problem.alpha == 1 &&
          problem.output.size[fastest] * moved_bytes(operands) % kUnitBytes == 0 &&

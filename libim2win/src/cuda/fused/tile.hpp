@@ -317,6 +317,9 @@ bool has_filter_boxes(const Problem& problem, Operands operands, const Tile& til
 /// filter or pixel, too, if that does not end one.
 bool has_output_boxes(const Problem& problem, Operands operands, int fastest);
 
+/// Whether all filters of a tile are of its group, or none's.
+bool has_whole_filters(const Problem& problem, const KernelShape& shape);
+
 /// How many neighbouring pixels of a filter are a word of the output, whichever tile and filter they are of.
 int row_word(const Problem& problem, const Tile& tile);
 

@@ -29,6 +29,13 @@ __device__ __forceinline__ Pixels<Element, kCount> to_pixels(const float* sums) 
   return pixels;
 }
 
+/// Two 16-bit elements, the first in the low half.
+template <class Element>
+__device__ __forceinline__ uint32_t packed_pair(float x, float y) {
+  const Pixels<Element, 2> pair = {from_compute<Element>(x), from_compute<Element>(y)};
+  return reinterpret_cast<const uint32_t&>(pair);
+}
+
 /// Whether any of a thread's sums may have to be formed again, if any ever has.
 template <class T>
 __device__ __forceinline__ bool is_doubtful(const Sums<T::kSums>& sums) {
@@ -396,14 +403,8 @@ class Writer {
     pair1 = pack(sum + 2, bias[1]);
   }
   __device__ __forceinline__ uint32_t pack(const float* sum, float bias) const {
-    const Pair pair = {from_compute<Element>(finished(sum[0], bias)),
-                       from_compute<Element>(finished(sum[1], bias))};
-    return reinterpret_cast<const uint32_t&>(pair);
+    return packed_pair<Element>(finished(sum[0], bias), finished(sum[1], bias));
   }
-
-  struct alignas(2 * sizeof(Element)) Pair {
-    Element x, y;
-  };
 
   /// Any layout, residual and activation; and the columns of a cluster's block.
   __device__ __forceinline__ void write_singly(const Sums<T::kSums>& sums, const float (&bias)[2],

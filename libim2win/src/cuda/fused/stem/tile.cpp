@@ -154,10 +154,10 @@ double cost(const Problem& problem, const KernelShape& shape) {
   return double(row_chunks(problem, shape)) * (shape.columns + kChunk);
 }
 
-/// Whether 64 filters of pixels may leave as boxes.
-bool stores_boxes(const Problem& problem, Operands operands) {
+/// Whether a tile's filters of pixels may leave as boxes.
+bool stores_boxes(const Problem& problem, const KernelShape& shape, Operands operands) {
   return operands != Operands::kSplit && has_output_boxes(problem, operands, 1) &&
-         (problem.groups == 1 || problem.k_per_group() % kBoxedFilters == 0);
+         has_whole_filters(problem, shape);
 }
 
 /// Strips as wide as whole rows, whose parts leave for memory together, or else as can be.
@@ -174,7 +174,7 @@ bool fit_strip(const Problem& problem, Operands operands, const KernelShape& sha
     choice.tile.tile = tile_of(problem, shape, layout);
     if (tile_count(problem, choice.tile.tile, shape) >= double(kMaxTiles)) continue;
     for (const bool stored : {true, false}) {
-      if (stored && !stores_boxes(problem, operands)) continue;
+      if (stored && !stores_boxes(problem, shape, operands)) continue;
       choice.tile.tile.stored = stored;
       if (fit_block(problem, shape, operands, chip, choice)) return true;
     }

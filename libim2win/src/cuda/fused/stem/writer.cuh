@@ -80,9 +80,7 @@ class RowWriter {
     return ptx::max_or_nan(sum + bias, a_.outputs.low());
   }
   __device__ __forceinline__ uint32_t packed(const float* sum, float bias) const {
-    const Pixels<Element, 2> pair = {from_compute<Element>(finished(sum[0], bias)),
-                                     from_compute<Element>(finished(sum[1], bias))};
-    return reinterpret_cast<const uint32_t&>(pair);
+    return packed_pair<Element>(finished(sum[0], bias), finished(sum[1], bias));
   }
 
   /// Of the warpgroup, who starts boxes and waits for them.
