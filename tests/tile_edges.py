@@ -37,6 +37,10 @@ DENSE = [
     Problem(n=2, c=4, h=17, w=113, k=20, padding=same(1)),
     Problem(c=1, h=19, w=60, k=70, r=5, s=5, padding=same(2)),
     Problem(n=2, c=8, h=18, w=64, k=130, r=4, s=4, stride=(4, 4), groups=2),
+    # Of im2win_stem, 65 to 96 filters, and images of fewer rows than a block has warpgroups.
+    Problem(n=2, c=3, h=23, w=263, k=90, r=11, s=11, stride=(4, 4)),
+    Problem(n=3, c=8, h=20, w=140, k=160, r=7, s=7, stride=(2, 2), padding=same(3), groups=2),
+    Problem(n=300, c=3, h=3, w=70, k=20),
     # Planes that come as boxes of lines: by themselves, two and eight together, in parts, and with
     # other rows between. Every other one is aligned in NCHW.
     *(

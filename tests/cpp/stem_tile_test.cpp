@@ -3,7 +3,7 @@
 
 #include <cstdint>
 #include <cstdio>
-#include <iterator>
+#include <span>
 #include <vector>
 
 #include "cuda/fused/stem/tile.hpp"
@@ -14,8 +14,15 @@ using namespace im2win;
 using namespace im2win::cuda::fused;
 
 constexpr Chip kChip = {132, 227 * 1024, true};
-constexpr KernelShape kShapes[] = {{64, 56, 1, stem::kMultiplyingWarpgroups},
-                                   {64, 112, 1, stem::kMultiplyingWarpgroups}};
+constexpr KernelShape kShapes[] = {{64, 56, 1, stem::kMostWarpgroups},
+                                   {64, 112, 1, stem::kMostWarpgroups}};
+constexpr KernelShape kSplitShapes[] = {{64, 56, 1, stem::kMostWarpgroups},
+                                        {96, 64, 1, 2, false, false, true}};
+
+std::span<const KernelShape> shapes_for(Operands operands) {
+  if (operands == Operands::kSplit) return kSplitShapes;
+  return kShapes;
+}
 
 int failures = 0;
 
@@ -39,6 +46,7 @@ Problem make_problem(int64_t c, int64_t w, int64_t k, int64_t r, int64_t s, int6
   problem.dilation_h = problem.dilation_w = problem.groups = 1;
   problem.p = (w - r) / stride_h + 1;
   problem.q = (w - s) / stride_w + 1;
+  problem.output.stride[3] = 1;
   return problem;
 }
 
@@ -88,10 +96,12 @@ class Products {
 
 /// False if no kernel takes the problem.
 bool check(const Problem& problem, Operands operands) {
+  const std::span<const KernelShape> shapes = shapes_for(operands);
   stem::StemChoice choice;
-  if (!stem::choose_stem(problem, operands, kShapes, std::size(kShapes), kChip, choice))
+  if (!stem::choose_stem(problem, operands, shapes.data(), static_cast<int>(shapes.size()), kChip,
+                         choice))
     return false;
-  const KernelShape& shape = kShapes[choice.tile.kernel];
+  const KernelShape& shape = shapes[static_cast<size_t>(choice.tile.kernel)];
   Products(problem, operands, choice);
   expect(stem::stem_layout(choice, shape, operands).total <= kChip.shared_bytes, "shared memory");
   expect(choice.bands.stages > choice.bands.of_rows(1), "fewer bands than a row and one more");
@@ -104,14 +114,15 @@ bool check(const Problem& problem, Operands operands) {
 void check_all() {
   int taken = 0;
   for (const Operands operands : {Operands::kHalf, Operands::kTf32, Operands::kSplit})
-    for (int64_t c = 1; c <= stem::kMaxChannels; ++c)
-      for (int64_t r = 1; r <= 12; ++r)
-        for (int64_t s = 1; s <= 12; ++s)
-          for (const int64_t stride_h : {1, 2, 4, 6})
-            for (const int64_t stride_w : {1, 2, 4})
-              taken += check(make_problem(c, 61, 64, r, s, stride_h, stride_w), operands);
+    for (const int64_t k : {64, 96})
+      for (int64_t c = 1; c <= stem::kMaxChannels; ++c)
+        for (int64_t r = 1; r <= 12; ++r)
+          for (int64_t s = 1; s <= 12; ++s)
+            for (const int64_t stride_h : {1, 2, 4, 6})
+              for (const int64_t stride_w : {1, 2, 4})
+                taken += check(make_problem(c, 61, k, r, s, stride_h, stride_w), operands);
   std::printf("%d small problems\n", taken);
-  expect(taken > 2000, "that most are taken");
+  expect(taken > 4000, "that most are taken");
 }
 
 /// Which of both kernels is chosen, by how full it is.
@@ -125,6 +136,18 @@ void check_columns() {
   expect(columns(58) == 56 && columns(32) == 56, "narrow rows");
   expect(columns(59) == 112 && columns(114) == 112 && columns(226) == 112, "wide rows");
   expect(columns(151) == 56, "rows of which three parts fit better than two");
+}
+
+/// Which of both forms of sums is chosen in float32, by how many filters are in vain.
+void check_filters() {
+  const auto filters = [](int64_t k) {
+    stem::StemChoice choice;
+    stem::choose_stem(make_problem(3, 227, k, 11, 11, 4, 4), Operands::kSplit, kSplitShapes,
+                      std::size(kSplitShapes), kChip, choice);
+    return kSplitShapes[choice.tile.kernel].filters;
+  };
+  expect(filters(48) == 64 && filters(64) == 64 && filters(128) == 64, "sixty-fours of filters");
+  expect(filters(65) == 96 && filters(96) == 96, "ninety-six filters");
 }
 
 /// The paper's layers, and others that come first in networks.
@@ -162,6 +185,7 @@ void check_choice() {
 int main() {
   check_all();
   check_columns();
+  check_filters();
   check_choice();
   expect(!check(make_problem(5, 61, 64, 16, 16, 16, 4), Operands::kHalf), "a band of many steps");
   expect(!check(make_problem(1, (1 << 20) - 1, 64, 1 << 19, 1 << 19, 1 << 18, 1), Operands::kHalf),

@@ -44,7 +44,7 @@ struct Kernel {
   static constexpr Operands kOperands = kOperands_;
   static constexpr Instructions kInstructions = kInstructions_;
   static constexpr KernelShape kShape = kShape_;
-  static constexpr int kSums = kShape.columns / 2;  // of a thread
+  static constexpr int kSums = kShape.sums();
   static constexpr int kStagingThreads = kShape.staging_threads();
   static constexpr int kFirstMultiplier = kShape.first_multiplier();
   // Of a thread, once the warpgroups have dealt anew what the block has from launch: sums, and what the

@@ -131,10 +131,15 @@ struct KernelShape {
   // All filters must be in shared memory, or they would come for each tile of half the size.
   bool takes_turns = false;
   bool pixel_rows = false;  // whether slabs are rows of pixels, not of channels
+  // Whether sums are 64 rows of pixels by columns of filters, and not the other way round (im2win_stem).
+  bool pixel_major = false;
 
   /// Whether warpgroups share a tile's columns out, or all have all.
   constexpr bool divides_columns() const { return filters < 128 && !takes_turns; }
   constexpr int block_columns() const { return divides_columns() ? 2 * columns : columns; }
+
+  /// Of a thread.
+  constexpr int sums() const { return (pixel_major ? filters : columns) / 2; }
 
   /// Those that bring windows.
   constexpr int staging_threads() const { return 128 * staging_warpgroups - kFilterThreads; }

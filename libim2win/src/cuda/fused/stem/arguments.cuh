@@ -19,7 +19,7 @@ struct Lines {
 template <class Element>
 struct Arguments : fused::Arguments<Element> {
   Bands bands;
-  Divisor band_positions, band_channels, band_stages;
+  Divisor band_positions, band_channels;
   Lines lines;
   bool writes_sectors;  // whether eight pixels of a row are whole sectors of 32 bytes of the output
   // Blocks have some tiles' filters each, take turns with these, and share the tiles that have the same.
@@ -34,14 +34,17 @@ struct Arguments : fused::Arguments<Element> {
   int64_t blocks() const { return filter_sets.divisor * set_blocks; }
 };
 
-/// Of a thread, once the warpgroups have dealt anew what the block has from launch: 128 of each.
-constexpr int kStagingRegisters = 104, kMultiplyingRegisters = 136;
-static_assert(kStagingRegisters + kMultiplyingWarpgroups * kMultiplyingRegisters ==
-              (1 + kMultiplyingWarpgroups) * 128);
+/// Of a thread, once the warpgroups have dealt anew what the block has from launch.
+constexpr int staging_registers(const KernelShape& shape) { return shape.pixel_major ? 136 : 104; }
+constexpr int multiplying_registers(const KernelShape& shape) {
+  constexpr int kAll = 65536, kEach = 8;  // of a multiprocessor, given by so many
+  const int launched = kAll / shape.threads() / kEach * kEach * (1 + shape.multiplying_warpgroups);
+  return (launched - staging_registers(shape)) / shape.multiplying_warpgroups / kEach * kEach;
+}
 
 /// Named barriers, beside those that fused/block.cuh has for all: one for each warpgroup that multiplies.
 constexpr int kFirstWritingBarrier = kColumnsBarrier + 1;
-constexpr int kFirstTurnBarrier = kFirstWritingBarrier + kMultiplyingWarpgroups;
+constexpr int kFirstTurnBarrier = kFirstWritingBarrier + kMostWarpgroups;
 
 /// At the start of dynamic shared memory.
 struct Barriers {

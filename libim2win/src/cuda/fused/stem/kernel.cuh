@@ -5,12 +5,13 @@
 #include <cuda/ptx>
 
 #include <cstdint>
+#include <type_traits>
 
 #include "cuda/fused/stem/arguments.cuh"
 #include "cuda/fused/stem/multiply.cuh"
+#include "cuda/fused/stem/pixel_writer.cuh"
 #include "cuda/fused/stem/staging.cuh"
 #include "cuda/fused/stem/writer.cuh"
-#include "cuda/fused/writer.cuh"
 #include "cuda/ptx.cuh"
 
 namespace im2win::cuda::fused::stem {
@@ -40,8 +41,14 @@ class PieceWalk {
   __device__ __forceinline__ int row() const { return row_; }
   __device__ __forceinline__ int chunk() const { return chunk_; }
   __device__ __forceinline__ int set() const { return set_; }
+  /// Of the piece after this one.
+  __device__ __forceinline__ int next_row() const {
+    PieceWalk next = *this;
+    next.advance();
+    return next.row();
+  }
   __device__ __forceinline__ void advance() {
-    chunk_ += kMultiplyingWarpgroups;
+    chunk_ += T::kShape.multiplying_warpgroups;
     settle();
   }
 
@@ -65,15 +72,15 @@ template <class T>
 class Turns {
  public:
   __device__ __forceinline__ explicit Turns(int warpgroup) : own_(warpgroup) {
-    if (own_ == kMultiplyingWarpgroups - 1) pass();
+    if (own_ == kWarpgroups - 1) pass();
   }
 
   /// Which of a strip's pieces is the first of this warpgroup's.
   __device__ __forceinline__ int first() const {
-    return own_ < next_ ? own_ - next_ + kMultiplyingWarpgroups : own_ - next_;
+    return own_ < next_ ? own_ - next_ + kWarpgroups : own_ - next_;
   }
   __device__ __forceinline__ void leave_strip(int pieces) {
-    next_ = (next_ + pieces) % kMultiplyingWarpgroups;
+    next_ = (next_ + pieces) % kWarpgroups;
   }
 
   __device__ __forceinline__ void wait() const {
@@ -81,7 +88,7 @@ class Turns {
   }
   __device__ __forceinline__ void pass() const {
     if constexpr (kTaken)
-      ptx::named_barrier_arrive(kFirstTurnBarrier + (own_ + 1) % kMultiplyingWarpgroups, 2 * 128);
+      ptx::named_barrier_arrive(kFirstTurnBarrier + (own_ + 1) % kWarpgroups, 2 * 128);
   }
   /// After all strips: who has passed must be met.
   __device__ __forceinline__ void finish() const {
@@ -90,55 +97,44 @@ class Turns {
 
  private:
   static constexpr bool kTaken = T::kOperands != Operands::kSplit;
+  static constexpr int kWarpgroups = T::kShape.multiplying_warpgroups;
 
   int own_;
   int next_ = 0;  // who has the next strip's first piece
 };
 
-/// Hands back the bands of rows above a strip or below it, `first` and more, which would have used them.
-template <class T>
-__device__ __forceinline__ void pass_rows(const Arguments<typename T::Element>& a,
-                                          const RowMultiplier<T>& multiplier, int warpgroup,
-                                          int first, int bands) {
-  for (PieceWalk<T> at(a, warpgroup); at.row() < a.bands.more_rows(); at.advance())
-    multiplier.pass(first + at.row(), bands);
-}
-
 /// Each piece of a strip's rows by one warpgroup.
 template <class T>
 __device__ __forceinline__ void multiply_and_write(const Arguments<typename T::Element>& a,
                                                    Block<T> block, int warpgroup) {
-  Writer<T>::place_columns(a, block);
-  ptx::named_barrier(kColumnsBarrier, T::kShape.multiplying_threads());
+  std::conditional_t<T::kShape.pixel_major, PixelWriter<T>, PieceWriter<T>> writer(a, block,
+                                                                                   warpgroup);
   ptx::wait_for_kernel_before();  // which packs the filter, perhaps
   StripWalk<typename T::Element> strip(a);
   if (threadIdx.x == T::kFirstMultiplier) load_filters(a, block, strip.first());
   RowMultiplier<T> multiplier(a, block, strip.first());
   Turns<T> turns(warpgroup);
+  writer.enter(strip.first());
   wait(&barriers().filters, 0);
   for (; !strip.ended(); strip.advance()) {
     const int rows = strip.rows(), bands = strip.bands();
-    pass_rows(a, multiplier, warpgroup, -a.bands.more_rows(), bands);
     for (PieceWalk<T> at(a, turns.first()); at.row() < rows; at.advance()) {
       Sums<T::kSums> sums;
+      const int next = at.next_row() < rows ? at.next_row() : bands;
+      multiplier.pass_bands(at.row());
       turns.wait();
-      multiplier.multiply(at.row(), at.chunk(), at.set(), sums, [&] { turns.pass(); });
+      multiplier.multiply(at.chunk(), at.set(), next, sums, [&] { turns.pass(); });
       TilePosition tile = strip.first();
-      tile.p += at.row() - warpgroup;
+      tile.p += at.row();
       tile.q += at.chunk() * T::kShape.columns;
       tile.filter_tile += at.set();
-      if (const RowWriter<T> writer(a, block, tile, warpgroup); writer.takes(sums)) {
-        writer.write(sums);
-      } else {
-        Writer<T>(a, block, tile).write(sums, false);
-      }
+      writer.write(sums, tile);
     }
-    pass_rows(a, multiplier, warpgroup, rows, bands);
     turns.leave_strip(rows * a.bands.chunks * a.sets);
     multiplier.leave_strip(bands);
   }
   turns.finish();
-  RowWriter<T>::finish();
+  writer.finish();
 }
 
 template <class T>
@@ -148,8 +144,7 @@ __global__ void __launch_bounds__(T::kShape.threads(), 1)
   const Block<T> block = {a.shared};
   if (threadIdx.x == 0) {
     constexpr int kWarps = 4;  // of a warpgroup
-    barriers().bands.initialize(kMaxBands, kWarps,
-                                kWarps * a.bands.count * a.bands.chunks * a.sets);
+    barriers().bands.initialize(kMaxBands, kWarps, kWarps * T::kShape.multiplying_warpgroups);
     ::cuda::ptx::mbarrier_init(&barriers().filters, 1);
     ::cuda::ptx::fence_mbarrier_init(::cuda::ptx::sem_release, ::cuda::ptx::scope_cluster);
   }
@@ -159,11 +154,11 @@ __global__ void __launch_bounds__(T::kShape.threads(), 1)
   // The same for a warp, which the compiler must know to keep descriptors in uniform registers.
   const int warpgroup = __shfl_sync(~0u, static_cast<int>(threadIdx.x) / 128, 0);
   if (warpgroup == 0) {
-    ptx::give_up_registers<kStagingRegisters>();
+    ptx::give_up_registers<staging_registers(T::kShape)>();
     wait_for_inputs(a);
     BandStaging<T>(a, block).run();
   } else {
-    ptx::take_registers<kMultiplyingRegisters>();
+    ptx::take_registers<multiplying_registers(T::kShape)>();
     multiply_and_write<T>(a, block, warpgroup - 1);
   }
 #endif

@@ -12,6 +12,14 @@
 
 namespace im2win::cuda::fused::stem {
 
+/// Of split filters of a block: what takes each one's scale out of its sums, negative if some element is faint.
+template <class T>
+__device__ __forceinline__ const float* filter_scales(const Arguments<typename T::Element>& a,
+                                                      const TilePosition& first) {
+  const int64_t set = int64_t{first.group} * a.filter_tiles.divisor + first.filter_tile;
+  return reinterpret_cast<const float*>(a.filters + a.packed.scales) + set * T::kShape.filters;
+}
+
 /// Multiplies an output row's bands by the filters, which stay.
 template <class T>
 class RowMultiplier {
@@ -22,48 +30,52 @@ class RowMultiplier {
         filters_(Descriptor(ptx::shared_address(block.filter_stage(0)), T::kShape.filters, 8)),
         bands_(Descriptor(ptx::shared_address(block.slab(0)), 0, 8)),
         is_teller_(ptx::fresh(static_cast<int>(threadIdx.x % 32)) == 0) {
-    if constexpr (kSplit) {
-      const int64_t set = int64_t{first.group} * a.filter_tiles.divisor + first.filter_tile;
+    if constexpr (kSplit && !T::kShape.pixel_major) {
       const int filter = static_cast<int>(threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4);
-      const float* scale = reinterpret_cast<const float*>(a.filters + a.packed.scales) +
-                           set * T::kShape.filters + filter;
+      const float* scale = filter_scales<T>(a, first) + filter;
       filter_scale_[0] = scale[0];
       filter_scale_[1] = scale[8];
     }
   }
 
-  /// The sums of a chunk of a strip's row, of one of the block's sets of filters; and hands its bands back.
-  /// Of whole operands, calls issued() when all products are under way.
+  /// Hands back the strip's bands before this one, which the warpgroup does not use. It waits for all bands, in
+  /// their order: never for one while that before it in the same stage may be to come, which the parity of a
+  /// barrier does not tell apart.
+  __device__ __forceinline__ void pass_bands(int before) {
+    while (left_ < before) {
+      barriers().bands.wait_full(at_);
+      hand_back(left_ + 1);
+    }
+  }
+
+  /// The sums of a chunk of a strip's row, before which all bands have been passed, of one of the block's sets
+  /// of filters. `next` is the row of what the warpgroup multiplies after that, or as many as the strip has
+  /// bands: it hands back those before. Of whole operands, calls issued() when all products are under way.
   template <class Issued>
-  __device__ __forceinline__ void multiply(int row, int chunk, int set, Sums<T::kSums>& sums,
-                                           const Issued& issued) const {
-    const Place place = begin(row, chunk);
+  __device__ __forceinline__ void multiply(int chunk, int set, int next, Sums<T::kSums>& sums,
+                                           const Issued& issued) {
+    const auto column = static_cast<uint32_t>(chunk * T::kShape.columns);
+    const Place place = {at_, filters_, bands_ + column};
     if (a_.bands.batches == 1) {
       multiply_batches<1>(place, set, sums, issued);
     } else {
       multiply_batches<kMaxBandBatches>(place, set, sums, issued);
     }
+    hand_back(min(a_.bands.of_rows(left_ + 1), next));
   }
 
-  /// Hands back what a chunk of a row above or below the strip would have used of its bands.
-  __device__ __forceinline__ void pass(int row, int bands) const {
-    for (int i = 0; i < a_.bands.count; ++i) {
-      const int band = row + i * a_.bands.apart;
-      if (band < 0 || band >= bands) continue;
-      const Cursor at = cursor(band);
-      barriers().bands.wait_full(at);
-      hand_back(at);
-    }
+  __device__ __forceinline__ void leave_strip(int bands) {
+    pass_bands(bands);
+    left_ = 0;
   }
-
-  __device__ __forceinline__ void leave_strip(int bands) { bands_before_ += bands; }
 
  private:
   static constexpr bool kSplit = T::kOperands == Operands::kSplit;
+  static constexpr int kColumns = 2 * T::kSums;  // of a product
   static constexpr OperandTraits kTraits = traits(T::kOperands);
   static constexpr int kPart = 2 * T::kShape.filters;  // units from high to low filters
   static constexpr int kStep = kTraits.parts * kPart;  // and from a step to the next
-  using Product = Wgmma<T::kOperands, T::kShape.columns>;
+  using Product = Wgmma<T::kOperands, kColumns>;
   using Part = float[T::kSums];
 
   /// A band of the row, the filters that its windows meet, and where these would be in the first stage.
@@ -76,36 +88,33 @@ class RowMultiplier {
     return place.first_windows +
            static_cast<uint32_t>(place.band.stage) * (a_.bands.bytes / uint32_t{kUnitBytes});
   }
-  __device__ __forceinline__ Cursor cursor(int band) const {
-    const auto [round, stage] = a_.band_stages.divide(bands_before_ + band);
-    return {stage, static_cast<uint32_t>(round) & 1};
+  /// Bands further on: all of a row's are in the ring at the same time.
+  __device__ __forceinline__ Cursor further(Cursor at, int bands) const {
+    at.stage += bands;
+    if (at.stage >= a_.bands.stages) {
+      at.stage -= a_.bands.stages;
+      at.parity ^= 1;
+    }
+    return at;
   }
-  /// The stage of a row's i-th band: all of them are in the ring at the same time.
-  __device__ __forceinline__ int stage_of(const Cursor& first, int i) const {
-    const int stage = first.stage + i * a_.bands.apart;
-    return stage < a_.bands.stages ? stage : stage - a_.bands.stages;
-  }
-  __device__ __forceinline__ void advance(Cursor& band) const {
-    const int stage = stage_of(band, 1);
-    band.parity ^= stage < band.stage ? 1 : 0;
-    band.stage = stage;
-  }
-  __device__ __forceinline__ void hand_back(const Cursor& band) const {
-    if (is_teller_) barriers().bands.arrive_empty(band.stage);
-  }
-  /// All of a row's bands, each by a lane.
-  __device__ __forceinline__ void hand_back_all(const Cursor& first) const {
+  /// Those before this one, each by a lane. They have been used, or waited for.
+  __device__ __forceinline__ void hand_back(int before) {
     const int lane = ptx::thread_in_block() % 32;
-    if (lane < a_.bands.count) barriers().bands.arrive_empty(stage_of(first, lane));
+    if (lane < before - left_) barriers().bands.arrive_empty(further(at_, lane).stage);
+    at_ = further(at_, before - left_);
+    left_ = before;
   }
-
-  __device__ __forceinline__ Place begin(int row, int chunk) const {
-    const auto column = static_cast<uint32_t>(chunk * T::kShape.columns);
-    return {cursor(row), filters_, bands_ + column};
+  __device__ __forceinline__ static void multiply(Part& sums, const Descriptor& filters,
+                                                  const Descriptor& windows, bool accumulate) {
+    if constexpr (T::kShape.pixel_major) {
+      Product::multiply(sums, windows, filters, accumulate);
+    } else {
+      Product::multiply(sums, filters, windows, accumulate);
+    }
   }
   template <int kSteps>
   __device__ __forceinline__ void advance(Place& place) const {
-    advance(place.band);
+    place.band = further(place.band, a_.bands.apart);
     place.filters = place.filters + kSteps * kStep;
   }
   __device__ __forceinline__ uint32_t step(int i) const {
@@ -141,25 +150,23 @@ class RowMultiplier {
   __device__ __forceinline__ void multiply_whole(Place place, int set, Sums<T::kSums>& sums,
                                                  const Issued& issued) const {
     place.filters = place.filters + static_cast<uint32_t>(set * a_.bands.count * kSteps * kStep);
-    const Cursor first = place.band;
     for (int band = 0; band < a_.bands.count; ++band) {
       barriers().bands.wait_full(place.band);
       const Descriptor filters = place.filters.uniform(), windows = this->windows(place).uniform();
       WgmmaOrder::begin();
 #pragma unroll
       for (int i = 0; i < kSteps; ++i)
-        Product::multiply(sums.sum, filters + i * kStep, windows + step(i), i > 0 || band > 0);
+        multiply(sums.sum, filters + i * kStep, windows + step(i), i > 0 || band > 0);
       WgmmaOrder::commit();
       advance<kSteps>(place);
     }
     issued();
     WgmmaOrder::end(sums.sum);
-    hand_back_all(first);
     sums.doubt[0] = sums.doubt[1] = 0;
   }
 
   struct Scales {
-    float factor[2];  // takes the scales of a band and of a filter out of a product
+    float factor[2];  // takes the scales of a band and of a filter, if known, out of a product
   };
 
   static constexpr float kLow = 1.0f / 2048;
@@ -174,46 +181,39 @@ class RowMultiplier {
     return {place.filters.uniform(), windows(place).uniform(), (windows(place) + low).uniform()};
   }
 
-  /// Low products of a band make one sum, the high ones of each batch another. Of two sets of registers, one
-  /// sums while what is in the other goes to float32 sums, with the scales taken out again. Between bands none
-  /// does: ptxas would make products wait for one another that are under way from a turn of a loop to the next.
+  /// Low products of a band make one sum, the high ones of each batch another: each goes to float32 sums, with
+  /// the scales taken out again, while other warpgroups' products are under way.
   template <int kBatches, int kBatchSteps>
   __device__ __forceinline__ void multiply_split(Place place, Sums<T::kSums>& sums) const {
 #pragma unroll
     for (int i = 0; i < T::kSums; ++i) sums.sum[i] = 0;
     constexpr int kSteps = kBatches * kBatchSteps;
     Doubt doubt;
-    Part even, odd;
+    Part part;
     Scales scales = enter_band(place.band, kSteps, doubt);
     for (int left = a_.bands.count; left > 0; --left) {
       const BandOperands at = operands(place);
-      sum_low<kSteps>(at, even);
-      sum_high_batches<kBatches, kBatchSteps>(at, scales, even, odd, sums.sum);
-      const Cursor used = place.band;
+      sum_low<kSteps>(at, part);
+      sum_high_batches<kBatches, kBatchSteps>(at, scales, part, sums.sum);
       const Scales last = scales;
       advance<kSteps>(place);
       if (left > 1) scales = enter_band(place.band, kSteps, doubt);
-      WgmmaOrder::end(odd);
-      hand_back(used);
-      add(odd, last, 1, sums.sum);
+      WgmmaOrder::end(part);
+      add(part, last, 1, sums.sum);
     }
 #pragma unroll
     for (int i = 0; i < 2; ++i) sums.doubt[i] = doubt.exists[i] ? doubt.bound[i] : 0;
   }
 
-  /// While low products are under way in `even`; those of the last batch are in the end, in `odd`.
+  /// After the low ones; the last batch's products are under way in the end.
   template <int kBatches, int kSteps>
   __device__ __forceinline__ void sum_high_batches(const BandOperands& at, const Scales& scales,
-                                                   Part& even, Part& odd, Part& sums) const {
-    static_assert(kBatches % 2 == 1);
-    sum_high<kSteps>(at, 0, odd);
-    add_last(even, scales, kLow, sums);
+                                                   Part& part, Part& sums) const {
 #pragma unroll
-    for (int i = 1; i < kBatches; i += 2) {
-      sum_high<kSteps>(at, i * kSteps, even);
-      add_last(odd, scales, 1, sums);
-      sum_high<kSteps>(at, (i + 1) * kSteps, odd);
-      add_last(even, scales, 1, sums);
+    for (int i = 0; i < kBatches; ++i) {
+      WgmmaOrder::end(part);
+      add(part, scales, i == 0 ? kLow : 1, sums);
+      sum_high<kSteps>(at, i * kSteps, part);
     }
   }
 
@@ -222,8 +222,8 @@ class RowMultiplier {
     WgmmaOrder::begin();
 #pragma unroll
     for (int i = 0; i < kSteps; ++i) {
-      Product::multiply(part, at.filters + i * kStep, at.low_windows + step(i), i > 0);
-      Product::multiply(part, at.filters + i * kStep + kPart, at.windows + step(i), true);
+      multiply(part, at.filters + i * kStep, at.low_windows + step(i), i > 0);
+      multiply(part, at.filters + i * kStep + kPart, at.windows + step(i), true);
     }
     WgmmaOrder::commit();
   }
@@ -233,18 +233,10 @@ class RowMultiplier {
     WgmmaOrder::begin();
 #pragma unroll
     for (int i = 0; i < kSteps; ++i)
-      Product::multiply(part, at.filters + (first + i) * kStep, at.windows + step(first + i),
-                        i > 0);
+      multiply(part, at.filters + (first + i) * kStep, at.windows + step(first + i), i > 0);
     WgmmaOrder::commit();
   }
 
-  /// All but the last products issued are done.
-  __device__ __forceinline__ static void add_last(Part& part, const Scales& scales, float rest,
-                                                  Part& sums) {
-    WgmmaOrder::wait<1>();
-    ptx::accumulators_written(part);
-    add(part, scales, rest, sums);
-  }
   __device__ __forceinline__ static void add(const Part& part, const Scales& scales, float rest,
                                              Part& sums) {
     const float factor[2] = {scales.factor[0] * rest, scales.factor[1] * rest};
@@ -252,10 +244,11 @@ class RowMultiplier {
     for (int i = 0; i < T::kSums; ++i) sums[i] = fmaf(part[i], factor[i >> 1 & 1], sums[i]);
   }
 
-  /// Of the thread's two filters: the bound below which a sum is in doubt, if there is reason for doubt.
+  /// Of the thread's two filters: the bound below which a sum is in doubt, if there is reason for doubt. Of
+  /// pixel-major sums: of filters that give reason for doubt, and of others, before their scales are taken out.
   struct Doubt {
     float bound[2] = {0, 0};
-    bool exists[2] = {false, false};
+    bool exists[2] = {T::kShape.pixel_major, false};
   };
 
   /// Waits for it.
@@ -286,8 +279,11 @@ class RowMultiplier {
   const Arguments<typename T::Element>& a_;
   Descriptor filters_, bands_;  // of the first step, of the first stage
   bool is_teller_;              // one lane of a warp: see arrivals
-  int bands_before_ = 0;        // those of the strips before
-  float filter_scale_[2] = {};
+  // How many of the strip's bands have been handed back, and where the one after them is.
+  int left_ = 0;
+  Cursor at_;
+  // Of the thread's two; where it has more, they wait until sums are written.
+  float filter_scale_[2] = {1, 1};
 };
 
 }  // namespace im2win::cuda::fused::stem

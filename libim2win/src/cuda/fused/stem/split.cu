@@ -2,6 +2,6 @@
 
 namespace im2win::cuda::fused::stem {
 
-const Kernels<float>& split_kernels() { return instantiate<float, Operands::kSplit, kNarrow>(); }
+const Kernels<float>& split_kernels() { return instantiate<float, Operands::kSplit, kNarrow, kPixelMajor>(); }
 
 }  // namespace im2win::cuda::fused::stem

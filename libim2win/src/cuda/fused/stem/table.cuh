@@ -15,7 +15,8 @@ const Kernels<Element>& instantiate() {
 }
 
 /// Rows of 224 pixels, or theirs at strides of 2 and 4, are whole multiples of these.
-constexpr KernelShape kNarrow = {64, 56, 1, kMultiplyingWarpgroups},
-                      kWide = {64, 112, 1, kMultiplyingWarpgroups};
+constexpr KernelShape kNarrow = {64, 56, 1, kMostWarpgroups}, kWide = {64, 112, 1, kMostWarpgroups};
+/// 96 filters, which have a third of other products' rows in vain.
+constexpr KernelShape kPixelMajor = {96, 64, 1, 2, false, false, true};
 
 }  // namespace im2win::cuda::fused::stem

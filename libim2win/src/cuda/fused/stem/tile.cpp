@@ -15,6 +15,7 @@ struct TapUnit {
 /// Lays the units that a band's filters meet out in steps.
 class Layout {
  public:
+  /// `columns` of a strip have positions.
   Layout(const Problem& problem, Operands operands, int columns, int chunks)
       : channels_(static_cast<int>(problem.c_per_group())),
         unit_rows_(unit_rows(operands)),
@@ -30,7 +31,7 @@ class Layout {
     bands.count = static_cast<int>(ceil_div(taps_, tap_rows_));
     bands.rows = std::min(tap_rows_, static_cast<int>(round_up(taps_, unit_rows_)));
     bands.units = bands.rows / unit_rows_ * channels_;
-    bands.positions = chunks * columns + (column_groups_ - 1) * shift_;
+    bands.positions = columns + (column_groups_ - 1) * shift_;
     bands.part_bytes = bands.units * bands.positions * kUnitBytes;
     bands.bytes = traits(operands).parts * bands.part_bytes;
     const int steps = static_cast<int>(ceil_div(tap_units(), 2));
@@ -101,11 +102,17 @@ int strip_columns(const Problem& problem, const KernelShape& shape, int chunks) 
   return static_cast<int>(round_up(ceil_div(problem.q, strips), kColumns));
 }
 
+/// Of a strip: those that have positions. Sums of columns past a strip's are looked into as others are, and so
+/// have to be of finite numbers, but for pixel-major ones.
+int staged_columns(const Problem& problem, const KernelShape& shape, int chunks) {
+  return shape.pixel_major ? strip_columns(problem, shape, chunks) : chunks * shape.columns;
+}
+
 Tile tile_of(const Problem& problem, const KernelShape& shape, const Layout& layout) {
   Tile tile{};
   tile.columns = strip_columns(problem, shape, layout.bands.chunks);
   tile.images = 1;
-  tile.rows = kMultiplyingWarpgroups;
+  tile.rows = shape.multiplying_warpgroups;
   tile.pitch = tile.positions = tile.positions_pitch = tile.plane_positions =
       layout.bands.positions;
   tile.planes = 1;
@@ -142,16 +149,17 @@ bool fit_block(const Problem& problem, const KernelShape& shape, Operands operan
   const int64_t all = ceil_div(problem.k_per_group(), int64_t{shape.filters});
   if (all <= kMaxSets && operands != Operands::kSplit) {
     choice.sets = static_cast<int32_t>(all);
-    if (fit_bands(shape, operands, chip, kMultiplyingWarpgroups, choice)) return true;
+    if (fit_bands(shape, operands, chip, shape.multiplying_warpgroups, choice)) return true;
   }
   choice.sets = 1;
   return fit_bands(shape, operands, chip, 1, choice);
 }
 
-/// Of a row of outputs, in columns: those that are multiplied, and what each of their chunks takes beside.
+/// Of a row of outputs, in columns of products: those of all filters, and what each piece takes beside.
 double cost(const Problem& problem, const KernelShape& shape) {
-  constexpr double kChunk = 24;
-  return double(row_chunks(problem, shape)) * (shape.columns + kChunk);
+  constexpr double kPiece = 24;
+  const int64_t tiles = ceil_div(problem.k_per_group(), int64_t{shape.filters});
+  return double(tiles * row_chunks(problem, shape)) * (2 * shape.sums() + kPiece);
 }
 
 /// Whether a tile's filters of pixels may leave as boxes.
@@ -166,7 +174,7 @@ bool fit_strip(const Problem& problem, Operands operands, const KernelShape& sha
   const int64_t all = row_chunks(problem, shape);
   for (int64_t most = kMaxChunks; most > 0; --most) {
     const auto chunks = static_cast<int>(ceil_div(all, ceil_div(all, most)));
-    Layout layout(problem, operands, shape.columns, chunks);
+    Layout layout(problem, operands, staged_columns(problem, shape, chunks), chunks);
     if (!layout.fits()) return false;
     if (!layout.fits_staging(operands)) continue;
     layout.pair(choice.tile.order);
@@ -202,9 +210,14 @@ SharedLayout stem_layout(const StemChoice& choice, const KernelShape& shape, Ope
   layout.boxes = static_cast<int32_t>(round_up(
       layout.filters + choice.sets * choice.tile.tile.steps[0].count * step, kBarrierBytes));
   const int32_t boxes =
-      choice.tile.tile.stored ? kMultiplyingWarpgroups * boxes_of_set(shape, operands) : 0;
+      choice.tile.tile.stored ? shape.multiplying_warpgroups * boxes_of_set(shape, operands) : 0;
   layout.slabs = layout.boxes + boxes * layout.box;
   layout.patches = layout.slabs + choice.bands.stages * layout.slab;
+  if (shape.pixel_major) {  // there is no table of columns, but one of filters
+    layout.columns = layout.patches + shape.multiplying_warpgroups * kPixelPatchBytes;
+    layout.total = layout.columns + shape.filters * static_cast<int32_t>(sizeof(FilterEnd));
+    return layout;
+  }
   layout.columns = layout.patches + patch_bytes(shape);
   layout.total = layout.columns +
                  table_columns(choice.tile.tile, shape) * static_cast<int32_t>(sizeof(ColumnPlace));
@@ -217,6 +230,8 @@ bool choose_stem(const Problem& problem, Operands operands, const KernelShape* s
   // More taps than that are more steps than there may be; what is counted of fewer fits an int.
   if (problem.r * problem.s > kMaxSteps * 16) return false;
   for (int i = 0; i < count; ++i) {
+    // Pixel-major sums leave as rows of pixels.
+    if (shapes[i].pixel_major && problem.output.stride[3] != 1) continue;
     StemChoice candidate{};
     candidate.tile.kernel = i;
     candidate.tile.cost = cost(problem, shapes[i]);

@@ -1,8 +1,8 @@
 // How im2win_stem cuts a problem of few channels. Host-only arithmetic and plain data.
 //
-// A block computes 64 filters, or a few times as many where it has room for them, of a *strip*: of
+// A block computes 64 filters, or a few times as many where it has room for them, or 96, of a *strip*: of
 // an image's outputs, or some columns of them, row after row. Warpgroups take turns with the *chunks* of
-// rows, as many columns as a product has. In shared memory there is a ring of *bands*: rows of the input
+// rows, as many pixels as a product has. In shared memory there is a ring of *bands*: rows of the input
 // under a strip, as many as the filter steps down from an output row to the next, each staged once for all
 // the output rows whose windows meet it.
 //
@@ -27,8 +27,19 @@ constexpr int kMaxBandSteps = 18;
 constexpr int kMaxBands = 16;  // of the ring
 constexpr int kMaxChunks = 8;
 
-/// Beside one that stages.
-constexpr int kMultiplyingWarpgroups = 3;
+/// That multiply, beside one that stages.
+constexpr int kMostWarpgroups = 3;
+
+/// Pixel-major sums on their way out, of some filters at a time, [filter][pixel]. Lanes put eight pixels of
+/// four filters, every other one, at a time: twice the pitch is 8 modulo 32, and they meet all banks.
+constexpr int kPixelPatchFilters = 32, kPixelPatchPitch = 64 + 4;
+constexpr int kPixelPatchBytes = kPixelPatchFilters * kPixelPatchPitch * 4;
+
+/// What becomes of a filter's pixel-major sums.
+struct FilterEnd {
+  float scale;  // that of its elements taken out; see filter_scales
+  float bias;
+};
 
 constexpr int unit_rows(Operands operands) { return traits(operands).unit_elements / kUnitColumns; }
 

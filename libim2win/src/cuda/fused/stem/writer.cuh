@@ -251,4 +251,38 @@ class RowWriter {
   float* patch_;
 };
 
+/// Writes what a warpgroup has multiplied.
+template <class T>
+class PieceWriter {
+ public:
+  using Element = typename T::Element;
+
+  /// By all threads that multiply.
+  __device__ __forceinline__ PieceWriter(const Arguments<Element>& a, Block<T> block, int warpgroup)
+      : a_(a), block_(block), warpgroup_(warpgroup) {
+    Writer<T>::place_columns(a, block);
+    ptx::named_barrier(kColumnsBarrier, T::kShape.multiplying_threads());
+  }
+
+  /// Once the kernel before has ended.
+  __device__ __forceinline__ void enter(const TilePosition&) const {}
+
+  /// `tile` begins with the piece.
+  __device__ __forceinline__ void write(const Sums<T::kSums>& sums, TilePosition tile) const {
+    tile.p -= warpgroup_;  // Writer takes tiles of a row for each warpgroup
+    if (const RowWriter<T> writer(a_, block_, tile, warpgroup_); writer.takes(sums)) {
+      writer.write(sums);
+    } else {
+      Writer<T>(a_, block_, tile).write(sums, false);
+    }
+  }
+
+  __device__ __forceinline__ void finish() const { RowWriter<T>::finish(); }
+
+ private:
+  const Arguments<Element>& a_;
+  Block<T> block_;
+  int warpgroup_;
+};
+
 }  // namespace im2win::cuda::fused::stem
