@@ -55,20 +55,21 @@ void check_choices() {
   expect(chosen(layer(1, 64, 14, 128, 3, 1)).pixels == 64, "a small one spreads over the chip");
 }
 
-/// A layer of ResNet-50, batch 128: dense float32.
-bool is_for_fmas_of(int64_t c, int64_t size, int64_t k, int64_t kernel, int64_t stride) {
-  Problem problem = layer(128, c, size, k, kernel, stride);
+/// Dense float32.
+bool is_for_fmas_of(int64_t n, int64_t c, int64_t size, int64_t k, int64_t kernel, int64_t stride) {
+  Problem problem = layer(n, c, size, k, kernel, stride);
   problem.dtype = IM2WIN_FLOAT32;
   const int64_t planes[4] = {c * size * size, size * size, size, 1};
   for (int i = 0; i < 4; ++i) problem.input.stride[i] = planes[i];
-  problem.input.size[0] = 128;
+  problem.input.size[0] = n;
   problem.input.size[1] = c;
   problem.input.size[2] = problem.input.size[3] = size;
   const bool chosen = is_for_fmas(problem);
-  std::printf("%4lld x %2lld^2, %4lld %lldx%lld, stride %lld: %s\n", static_cast<long long>(c),
-              static_cast<long long>(size), static_cast<long long>(k),
-              static_cast<long long>(kernel), static_cast<long long>(kernel),
-              static_cast<long long>(stride), chosen ? "im2win" : "im2win_fused");
+  std::printf("%3lld x %4lld x %2lld^2, %4lld %lldx%lld, stride %lld: %s\n",
+              static_cast<long long>(n), static_cast<long long>(c), static_cast<long long>(size),
+              static_cast<long long>(k), static_cast<long long>(kernel),
+              static_cast<long long>(kernel), static_cast<long long>(stride),
+              chosen ? "im2win" : "im2win_fused");
   problem.math = IM2WIN_MATH_TF32;
   expect(!is_for_fmas(problem), "FMAs are not for TF32");
   return chosen;
@@ -76,14 +77,13 @@ bool is_for_fmas_of(int64_t c, int64_t size, int64_t k, int64_t kernel, int64_t 
 
 /// As measured on an H200.
 void check_fmas() {
-  expect(is_for_fmas_of(256, 56, 64, 1, 1), "few filters for many channels");
-  expect(is_for_fmas_of(256, 56, 512, 1, 2), "a stride over long rows");
-  expect(is_for_fmas_of(512, 28, 1024, 1, 2), "a stride over rows of 112 bytes");
-  expect(!is_for_fmas_of(1024, 14, 2048, 1, 2), "a stride over short rows");
-  expect(!is_for_fmas_of(64, 56, 64, 1, 1), "few channels");
-  expect(!is_for_fmas_of(256, 56, 128, 1, 1), "many filters");
-  expect(!is_for_fmas_of(512, 28, 128, 1, 1), "many filters for many channels");
-  expect(!is_for_fmas_of(128, 56, 128, 3, 2), "3x3 windows");
+  expect(is_for_fmas_of(128, 144, 56, 24, 1, 1), "few filters for many channels");
+  expect(is_for_fmas_of(8, 256, 112, 32, 1, 1), "large images");
+  expect(!is_for_fmas_of(8, 192, 28, 32, 1, 1), "few pixels");
+  expect(!is_for_fmas_of(128, 64, 56, 32, 1, 1), "few channels");
+  expect(!is_for_fmas_of(128, 256, 56, 64, 1, 1), "many filters");
+  expect(!is_for_fmas_of(128, 256, 56, 32, 1, 2), "a stride");
+  expect(!is_for_fmas_of(128, 128, 56, 32, 3, 1), "3x3 windows");
 }
 
 void check_costs() {

@@ -52,12 +52,12 @@ int choose_im2win_tile(const Problem& problem, int multiprocessors) {
 }
 
 bool is_for_fmas(const Problem& problem) {
-  constexpr int64_t kFewFilters = 64, kManyChannels = 4, kLongRow = 28;
+  constexpr int64_t kFewFilters = 32, kManyChannels = 4, kManyPixels = 1 << 16;
   if (problem.dtype != IM2WIN_FLOAT32 || problem.math != IM2WIN_MATH_FP32) return false;
   if (problem.r != 1 || problem.s != 1 || problem.is_padded() || !problem.input.is_nchw())
     return false;
-  if (problem.stride_h > 1 || problem.stride_w > 1) return problem.w >= kLongRow;
-  return problem.k_per_group() <= kFewFilters &&
+  if (problem.stride_h > 1 || problem.stride_w > 1) return false;
+  return problem.k_per_group() <= kFewFilters && problem.n * problem.p * problem.q >= kManyPixels &&
          problem.c_per_group() >= kManyChannels * problem.k_per_group();
 }
 
