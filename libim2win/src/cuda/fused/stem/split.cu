@@ -2,6 +2,8 @@
 
 namespace im2win::cuda::fused::stem {
 
-const Kernels<float>& split_kernels() { return instantiate<float, Operands::kSplit, kNarrow, kPixelMajor>(); }
+const Kernels<float>& split_kernels() {
+  return instantiate<float, Operands::kSplit, kNarrow, kPixelMajor>();
+}
 
 }  // namespace im2win::cuda::fused::stem
