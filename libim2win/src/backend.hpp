@@ -51,16 +51,20 @@ class Convolution {
   /// target's; it neither allocates nor synchronises. n > 0.
   virtual void run(const Buffers& buffers, void* stream) const = 0;
 
-  /// Likewise, of a filter that is to be packed first.
+  /// What pack_and_run() needs for the filter, beside the workspace. Above 0 where packed_filter_bytes()
+  /// is.
+  virtual int64_t packing_bytes() const { return packed_filter_bytes(); }
+  /// Likewise, of a filter that is to be packed first, to `packed`.
   virtual void pack_and_run(const Buffers& buffers, void* packed, void* stream) const {
     pack_filter(buffers.filter, packed, stream);
     run(with_filter(buffers, packed), stream);
   }
 
-  /// What a call needs that brings its filter as it is: workspace, then packed filter, each aligned.
+  /// What a call needs that brings its filter as it is: workspace, then what packing it takes, each
+  /// aligned.
   int64_t total_bytes() const {
-    if (packed_filter_bytes() == 0) return workspace_bytes();
-    return checked_add(round_up(workspace_bytes(), kBufferAlignment), packed_filter_bytes(),
+    if (packing_bytes() == 0) return workspace_bytes();
+    return checked_add(round_up(workspace_bytes(), kBufferAlignment), packing_bytes(),
                        "the workspace");
   }
 };

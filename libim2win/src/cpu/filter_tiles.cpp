@@ -52,7 +52,11 @@ FilterTile FilterTiles<Element>::tile(int64_t group, int64_t index) const {
   const int64_t begin = index * tile_filters_;
   const int64_t count = std::min(tile_filters_, problem_.k_per_group() - begin);
   const int64_t vectors = ceil_div(count, kernels_.vector_elements);
-  return {begin, count, vectors, vectors * kernels_.vector_elements,
+  return {group * problem_.k_per_group() + begin,
+          begin,
+          count,
+          vectors,
+          vectors * kernels_.vector_elements,
           (group * group_filters_ + begin) * problem_.window_elements()};
 }
 
@@ -60,40 +64,52 @@ template <class Element>
 void FilterTiles<Element>::pack(const Element* filter, Compute* packed, int32_t threads) const {
   std::atomic<bool> is_finite = true;
   parallel_for(problem_.groups * tiles_, threads, [&](int64_t task, int32_t) {
-    const int64_t group = task / tiles_;
-    const FilterTile tile = this->tile(group, task % tiles_);
-    const int64_t first = group * problem_.k_per_group() + tile.begin;
-    if (!pack_tile(filter + first * problem_.filter.stride[0], tile, packed + tile.offset))
+    const FilterTile tile = this->tile(task / tiles_, task % tiles_);
+    if (!pack_tile(filter + tile.first * problem_.filter.stride[0], tile, packed + tile.offset))
       is_finite = false;
   });
   packed[elements_] = is_finite ? 1 : 0;
 }
 
 template <class Element>
+bool FilterTiles<Element>::pack_taps(const Element* filter, const FilterTile& tile, int64_t begin,
+                                     int64_t count, Compute* packed) const {
+  if (tile.count < tile.width) std::fill_n(packed, tile.width * count, Compute(0));
+  const Element* source = filter + tile.first * problem_.filter.stride[0] + begin * axes_[2].source;
+  return copy_line(source, tile, count, packed);
+}
+
+template <class Element>
 bool FilterTiles<Element>::pack_tile(const Element* filter, const FilterTile& tile,
                                      Compute* packed) const {
-  constexpr int64_t kBlock = 64;  // taps, which are looked at while they are in the first cache
   if (tile.count < tile.width)
     std::fill_n(packed, tile.width * problem_.window_elements(), Compute(0));
   const auto& [outer, middle, inner] = axes_;
-  const bool are_neighbours = inner.target == 1;
   bool is_finite = true;
-  for (int64_t i = 0; i < outer.taps; ++i) {
-    for (int64_t j = 0; j < middle.taps; ++j) {
-      const Element* source = filter + i * outer.source + j * middle.source;
-      Compute* target = packed + (i * outer.target + j * middle.target) * tile.width;
-      const int64_t step = inner.target * tile.width;
-      for (int64_t tap = 0; tap < inner.taps; tap += kBlock) {
-        const int64_t taps = std::min(kBlock, inner.taps - tap);
-        kernels_.load({source + tap * inner.source, inner.source, problem_.filter.stride[0],
-                       target + tap * step, step, taps, tile.count});
-        if (problem_.is_padded() && are_neighbours)
-          is_finite &= kernels_.are_finite(target + tap * step, taps * tile.width);
-      }
-    }
-  }
-  if (problem_.is_padded() && !are_neighbours)
+  for (int64_t i = 0; i < outer.taps; ++i)
+    for (int64_t j = 0; j < middle.taps; ++j)
+      is_finite &= copy_line(filter + i * outer.source + j * middle.source, tile, inner.taps,
+                             packed + (i * outer.target + j * middle.target) * tile.width);
+  if (problem_.is_padded() && inner.target != 1)
     is_finite = kernels_.are_finite(packed, tile.width * problem_.window_elements());
+  return is_finite;
+}
+
+/// Neighbours along the last axis. Those that do not lie side by side in the tile are not looked at.
+template <class Element>
+bool FilterTiles<Element>::copy_line(const Element* source, const FilterTile& tile, int64_t taps,
+                                     Compute* target) const {
+  constexpr int64_t kBlock = 64;  // taps, which are looked at while they are in the first cache
+  const TapAxis& axis = axes_[2];
+  const int64_t step = axis.target * tile.width;
+  const bool looks = problem_.is_padded() && axis.target == 1;
+  bool is_finite = true;
+  for (int64_t tap = 0; tap < taps; tap += kBlock) {
+    const int64_t count = std::min(kBlock, taps - tap);
+    kernels_.load({source + tap * axis.source, axis.source, problem_.filter.stride[0],
+                   target + tap * step, step, count, tile.count});
+    if (looks) is_finite &= kernels_.are_finite(target + tap * step, count * tile.width);
+  }
   return is_finite;
 }
 

@@ -1,6 +1,7 @@
 // The filter as the im2win algorithm lays it out: group, tile of filters, tap in the order of
 // WindowPanel, filter of the tile. Tiles are padded with zeros to whole vectors. Behind them stands a
-// flag: 1 if all weights are finite, else 0.
+// flag: 1 if all weights are finite, else 0. Where a tile is used but once it need not be laid out as a
+// whole: some of its taps at a time are.
 #pragma once
 
 #include "cpu/kernels.hpp"
@@ -10,6 +11,7 @@ namespace im2win::cpu {
 
 /// Filters [begin, begin + count) of a group.
 struct FilterTile {
+  int64_t first;  // of the problem's
   int64_t begin;
   int64_t count;
   int64_t vectors;
@@ -37,12 +39,25 @@ class FilterTiles {
   int64_t group_filters() const { return group_filters_; }
   FilterTile tile(int64_t group, int64_t index) const;
 
+  int64_t tile_filters() const { return tile_filters_; }
+
   void pack(const Element* filter, Compute* packed, int32_t threads) const;
   bool are_finite(const Compute* packed) const { return packed[elements_] != 0; }
 
+  /// Whether a filter's taps lie side by side, in the order of the tiles.
+  bool can_pack_taps() const {
+    return axes_[2].taps == problem_.window_elements() && axes_[2].target == 1;
+  }
+  /// Taps [begin, begin + count) of a tile. Says whether they are finite; if nothing is padded, where
+  /// that does not matter, that they are.
+  bool pack_taps(const Element* filter, const FilterTile& tile, int64_t begin, int64_t count,
+                 Compute* packed) const;
+
  private:
-  /// Whether all of it is finite; true where that does not matter, as nothing is padded.
+  /// Both say of what they copy what pack_taps() says.
   bool pack_tile(const Element* filter, const FilterTile& tile, Compute* packed) const;
+  bool copy_line(const Element* source, const FilterTile& tile, int64_t taps,
+                 Compute* target) const;
 
   Problem problem_;
   const Kernels<Element>& kernels_;

@@ -1,10 +1,12 @@
 // A task takes some rows of outputs and some tiles of filters. Where windows cannot be read in place,
 // it first copies what its rows see to its thread's panel (window_panel.hpp). Then it goes through
 // its outputs by chunks of pixels, and for each through its tiles of filters (filter_tiles.hpp), so
-// that a tile is read many times while it is in a cache.
+// that a tile is read many times while it is in a cache. Few pixels are one chunk, and then a filter
+// that is not packed yet serves but once: tasks pack it by parts of a tile that stay in a cache.
 //
 //   workspace: bias of each filter | a panel per thread
 //   packed filter: tiles | offsets of the taps
+//   packing as it goes: a part of a tile per thread | offsets of the taps
 //
 // If not all weights are finite, a padded problem takes its sums over the taps inside the image
 // alone: the panels hold zeros for the padding, and 0 * Inf would be a NaN that is not the sum's.
@@ -29,7 +31,8 @@ namespace im2win::cpu {
 namespace {
 
 constexpr int64_t kAlignment = 64;
-constexpr int64_t kChunkPixels = 144;  // at most; whole register tiles, and whole lines of a cache
+constexpr int64_t kChunkPixels = 144;  // whole register tiles, and whole lines of a cache
+constexpr int64_t kMostChunkPixels = std::max(kChunkPixels, kFewPixels);
 constexpr int64_t kTileBytes = int64_t{kMaxTileVectors} * kMaxVectorBytes;  // of a pixel's sums
 constexpr int64_t kCachedBytes = int64_t{16} * 1024 * 1024;  // what a last-level cache may keep
 constexpr int64_t kTapBytes = int64_t{256} * 1024;  // of a tile's filters, for a second-level cache
@@ -63,12 +66,19 @@ class Im2win final : public Convolution {
         writes_in_place_(std::is_same_v<Element, Compute> && range_ &&
                          problem.output.stride[1] == 1),
         streams_(problem.output.elements() * int64_t{sizeof(Element)} > kCachedBytes),
-        chunk_pixels_(streams_ ? kChunkPixels : even_chunk(division_.rows * problem.q)),
+        is_one_chunk_(division_.rows >= problem.n * problem.p &&
+                      division_.rows * problem.q <= kFewPixels),
+        packs_as_it_goes_(is_one_chunk_ && tiles_.can_pack_taps()),
+        chunk_pixels_(is_one_chunk_ ? kFewPixels
+                      : streams_    ? kChunkPixels
+                                    : even_chunk(division_.rows * problem.q)),
         bias_bytes_(round_up(problem.groups * tiles_.group_filters() * int64_t{sizeof(Compute)},
                              kAlignment)),
         panel_bytes_(round_up(panel_.bytes(), kAlignment)),
         offsets_begin_(round_up(tiles_.bytes(), kAlignment)),
-        offsets_bytes_(problem.window_elements() * int64_t{sizeof(int64_t)}) {}
+        offsets_bytes_(problem.window_elements() * int64_t{sizeof(int64_t)}),
+        part_elements_(packs_as_it_goes_ ? part_taps(tiles_.tile_filters()) * tiles_.tile_filters()
+                                         : 0) {}
 
   int64_t workspace_bytes() const override { return bias_bytes_ + panel_bytes_ * target_.threads; }
   int64_t packed_filter_bytes() const override { return offsets_begin_ + offsets_bytes_; }
@@ -79,29 +89,53 @@ class Im2win final : public Convolution {
   }
   void run(const Buffers& buffers, void*) const override;
 
+  int64_t packing_bytes() const override {
+    return packs_as_it_goes_ ? parts_bytes() + offsets_bytes_ : packed_filter_bytes();
+  }
+  void pack_and_run(const Buffers& buffers, void* packed, void* stream) const override;
+
  private:
+  /// What a task multiplies by.
+  struct Filters {
+    const int64_t* offsets;   // of the taps in a window
+    const Compute* packed;    // all tiles; null: they are packed, some taps at a time,
+    const Element* unpacked;  // from here
+    Compute* part;            // to here
+  };
+
   /// Neighbouring outputs of a group, counted over all images, (n, p, q).
   struct Chunk {
     int64_t group;
     int64_t begin, count;
     int64_t first_filter;  // of the task, in the group
-    const Compute* windows[kChunkPixels];
-    Compute* outputs[kChunkPixels];  // of the group's first filter, if they are written in place
+    const Compute* windows[kMostChunkPixels];
+    Compute*
+        outputs[kMostChunkPixels];  // of the group's first filter, if they are written in place
   };
 
+  /// Each thread has its own of the filters' parts, which lie one after the other.
+  void run_tasks(const Buffers& buffers, const Filters& filters) const;
   void fill_bias(const Buffers& buffers) const;
   void find_chunk(const Buffers& buffers, const RowBlock& block, const Compute* panel,
                   Chunk& chunk) const;
-  void sum_tile(const Buffers& buffers, const Chunk& chunk, const FilterTile& tile) const;
-  void sum_taps(const Buffers& buffers, const Chunk& chunk, const FilterTile& tile,
-                Compute* const* sums, bool streams) const;
+  void sum_tile(const Buffers& buffers, const Chunk& chunk, const Filters& filters,
+                const FilterTile& tile) const;
+  void sum_taps(const Chunk& chunk, const Filters& filters, const FilterTile& tile,
+                WindowTile<Compute>& sum, Compute* const* sums, bool streams) const;
+  void sum_part(const Chunk& chunk, const FilterTile& tile, int64_t first_tap, bool is_inside,
+                WindowTile<Compute>& sum, Compute* const* sums) const;
+  /// Of a tile that is `width` filters wide, so that what it has of them stays in the cache.
+  int64_t part_taps(int64_t width) const {
+    const int64_t taps = problem_.window_elements();
+    const int64_t fitting = kTapBytes / (width * int64_t{sizeof(Compute)});
+    return ceil_div(taps, ceil_div(taps, fitting));
+  }
+  int64_t parts_bytes() const {
+    return round_up(part_elements_ * target_.threads * int64_t{sizeof(Compute)}, kAlignment);
+  }
   const Compute* bias_of(const Buffers& buffers, int64_t group, const FilterTile& tile) const {
     return static_cast<const Compute*>(buffers.workspace) + group * tiles_.group_filters() +
            tile.begin;
-  }
-  const int64_t* offsets_of(const Buffers& buffers) const {
-    return reinterpret_cast<const int64_t*>(static_cast<const char*>(buffers.filter) +
-                                            offsets_begin_);
   }
   void write(const Buffers& buffers, const Chunk& chunk, const FilterTile& tile,
              const Compute* sums) const {
@@ -119,16 +153,35 @@ class Im2win final : public Convolution {
   Division division_;
   WindowPanel<Element> panel_;
   bool writes_in_place_;
-  bool streams_;  // to the output, past the caches
-  int64_t chunk_pixels_;
+  bool streams_;       // to the output, past the caches
+  bool is_one_chunk_;  // all outputs of a group are
+  bool packs_as_it_goes_;
+  int64_t chunk_pixels_;  // at most
   int64_t bias_bytes_;
   int64_t panel_bytes_;
   int64_t offsets_begin_;  // in the packed filter
   int64_t offsets_bytes_;
+  int64_t part_elements_;
 };
 
 template <class Element>
 void Im2win<Element>::run(const Buffers& buffers, void*) const {
+  const auto* packed = static_cast<const char*>(buffers.filter);
+  run_tasks(buffers, {reinterpret_cast<const int64_t*>(packed + offsets_begin_),
+                      reinterpret_cast<const Compute*>(packed), nullptr, nullptr});
+}
+
+template <class Element>
+void Im2win<Element>::pack_and_run(const Buffers& buffers, void* packed, void* stream) const {
+  if (!packs_as_it_goes_) return Convolution::pack_and_run(buffers, packed, stream);
+  auto* offsets = reinterpret_cast<int64_t*>(static_cast<char*>(packed) + parts_bytes());
+  panel_.list_offsets(offsets);
+  run_tasks(buffers, {offsets, nullptr, static_cast<const Element*>(buffers.filter),
+                      static_cast<Compute*>(packed)});
+}
+
+template <class Element>
+void Im2win<Element>::run_tasks(const Buffers& buffers, const Filters& filters) const {
   const Problem& d = problem_;
   const auto* input = static_cast<const Element*>(buffers.input);
   char* panels = static_cast<char*>(buffers.workspace) + bias_bytes_;
@@ -138,6 +191,8 @@ void Im2win<Element>::run(const Buffers& buffers, void*) const {
   const int64_t blocks = ceil_div(rows, division_.rows);
   parallel_for(d.groups * blocks * parts, target_.threads, [&](int64_t task, int32_t thread) {
     auto* panel = reinterpret_cast<Compute*>(panels + thread * panel_bytes_);
+    Filters own = filters;
+    own.part += thread * part_elements_;
     const int64_t row = task / parts % blocks * division_.rows;
     const RowBlock block = {task / parts / blocks, row, std::min(row + division_.rows, rows)};
     const int64_t tile_begin = task % parts * division_.tiles;
@@ -151,7 +206,7 @@ void Im2win<Element>::run(const Buffers& buffers, void*) const {
       chunk.count = std::min(chunk_pixels_, end - chunk.begin);
       find_chunk(buffers, block, panel, chunk);
       for (int64_t index = tile_begin; index < tile_end; ++index)
-        sum_tile(buffers, chunk, tiles_.tile(block.group, index));
+        sum_tile(buffers, chunk, own, tiles_.tile(block.group, index));
     }
     if (streams_) std::atomic_thread_fence(std::memory_order_seq_cst);
   });
@@ -188,58 +243,70 @@ void Im2win<Element>::find_chunk(const Buffers& buffers, const RowBlock& block,
     i += count;
   }
   // A register tile of one pixel more reads any window.
-  if (chunk.count < kChunkPixels) chunk.windows[chunk.count] = chunk.windows[0];
+  if (chunk.count < kMostChunkPixels) chunk.windows[chunk.count] = chunk.windows[0];
 }
 
 template <class Element>
-void Im2win<Element>::sum_tile(const Buffers& buffers, const Chunk& chunk,
+void Im2win<Element>::sum_tile(const Buffers& buffers, const Chunk& chunk, const Filters& filters,
                                const FilterTile& tile) const {
-  const Problem& d = problem_;
-  alignas(kAlignment) Compute rows[kChunkPixels * kTileBytes / int64_t{sizeof(Compute)}];
-  const auto* packed = static_cast<const Compute*>(buffers.filter);
-  if (d.is_padded() && !tiles_.are_finite(packed)) {
-    for (int64_t i = 0; i < chunk.count; ++i)
-      sum_inside(d, (chunk.begin + i) / d.q % d.p, (chunk.begin + i) % d.q, chunk.windows[i],
-                 offsets_of(buffers), tile, packed + tile.offset,
-                 bias_of(buffers, chunk.group, tile), range_.value_or(unbounded<Compute>()),
-                 rows + i * tile.width);
-    return write(buffers, chunk, tile, rows);
-  }
+  alignas(kAlignment) Compute rows[kMostChunkPixels * kTileBytes / int64_t{sizeof(Compute)}];
   const bool is_in_place = writes_in_place_ && tile.count == tile.width;
-  Compute* sums[kChunkPixels];
+  Compute* sums[kMostChunkPixels];
   for (int64_t i = 0; i < chunk.count; ++i)
     sums[i] = is_in_place ? chunk.outputs[i] + tile.begin : rows + i * tile.width;
-  if (chunk.count < kChunkPixels) sums[chunk.count] = rows + chunk.count * tile.width;
-  sum_taps(buffers, chunk, tile, sums, is_in_place && streams_);
+  if (chunk.count < kMostChunkPixels) sums[chunk.count] = rows + chunk.count * tile.width;
+  WindowTile<Compute> sum = {};
+  sum.bias = bias_of(buffers, chunk.group, tile);
+  sum.range = range_.value_or(unbounded<Compute>());
+  sum_taps(chunk, filters, tile, sum, sums, is_in_place && streams_);
   if (!is_in_place) write(buffers, chunk, tile, rows);
 }
 
 /// Taps by parts that leave their filters in the cache from one register tile to the next.
 template <class Element>
-void Im2win<Element>::sum_taps(const Buffers& buffers, const Chunk& chunk, const FilterTile& tile,
-                               Compute* const* sums, bool streams) const {
+void Im2win<Element>::sum_taps(const Chunk& chunk, const Filters& filters, const FilterTile& tile,
+                               WindowTile<Compute>& sum, Compute* const* sums, bool streams) const {
   const int64_t taps = problem_.window_elements();
-  const int64_t fitting = kTapBytes / (tile.width * int64_t{sizeof(Compute)});
-  const int64_t part = ceil_div(taps, ceil_div(taps, fitting));
-  const Ahead ahead = panel_.ahead();
-  WindowTile<Compute> sum = {};
-  sum.bias = bias_of(buffers, chunk.group, tile);
-  sum.range = range_.value_or(unbounded<Compute>());
-  // The first filters of a task find its windows in memory, the others in a cache.
-  sum.next_step = tile.begin == chunk.first_filter ? ahead.step : 0;
+  const int64_t part = part_taps(tile.width);
   for (int64_t tap = 0; tap < taps; tap += part) {
-    sum.offsets = offsets_of(buffers) + tap;
+    sum.offsets = filters.offsets + tap;
     sum.taps = std::min(part, taps - tap);
-    sum.filters = static_cast<const Compute*>(buffers.filter) + tile.offset + tap * tile.width;
+    bool are_finite;
+    if (filters.packed != nullptr) {
+      sum.filters = filters.packed + tile.offset + tap * tile.width;
+      are_finite = tiles_.are_finite(filters.packed);
+    } else {
+      sum.filters = filters.part;
+      are_finite = tiles_.pack_taps(filters.unpacked, tile, tap, sum.taps, filters.part);
+    }
     sum.is_first = tap == 0;
     sum.is_last = tap + part >= taps;
     sum.streams = streams && sum.is_last;
-    for (int64_t i = 0; i < chunk.count; i += kTilePixels) {
-      sum.windows = chunk.windows + i;
-      sum.sums = sums + i;
-      sum.next = chunk.windows[i] + ahead.distance;
-      const int64_t pixels = std::min<int64_t>(kTilePixels, chunk.count - i);
+    sum_part(chunk, tile, tap, problem_.is_padded() && !are_finite, sum, sums);
+  }
+}
+
+/// Adds the products of some taps to all sums of the chunk; `is_inside`: of those inside the image.
+template <class Element>
+void Im2win<Element>::sum_part(const Chunk& chunk, const FilterTile& tile, int64_t first_tap,
+                               bool is_inside, WindowTile<Compute>& sum,
+                               Compute* const* sums) const {
+  const Problem& d = problem_;
+  const Ahead ahead = panel_.ahead();
+  // The first filters of a task find its windows in memory, the others in a cache.
+  sum.next_step = tile.begin == chunk.first_filter ? ahead.step : 0;
+  for (int64_t i = 0; i < chunk.count; i += kTilePixels) {
+    const int64_t pixels = std::min<int64_t>(kTilePixels, chunk.count - i);
+    sum.windows = chunk.windows + i;
+    sum.sums = sums + i;
+    sum.next = chunk.windows[i] + ahead.distance;
+    if (!is_inside) {
       kernels_.sum_windows[tile.vectors - 1][(pixels - 1) / kPixelStep](sum);
+      continue;
+    }
+    for (int64_t j = 0; j < pixels; ++j) {
+      const int64_t pixel = chunk.begin + i + j;
+      sum_inside(d, pixel / d.q % d.p, pixel % d.q, sum, j, first_tap, tile.width);
     }
   }
 }

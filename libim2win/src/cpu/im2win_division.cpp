@@ -21,10 +21,10 @@ Division divide(const Problem& problem, int64_t tiles, int32_t threads) {
   const int64_t fitting = kPanelElements / row_elements;
   const int64_t most = std::clamp<int64_t>(std::min(ceil_div(kTaskPixels, d.q), fitting), 1, rows);
 
-  // Threads share the filters out where they would get uneven shares of the rows.
+  // Threads share the filters out where they would get uneven shares of the rows, or few pixels.
   const int64_t all_rows = rows * d.groups;
   const bool shares_filters =
-      all_rows < kFewRows * threads &&
+      (all_rows < kFewRows * threads || rows * d.q <= kFewPixels) &&
       round_up(tiles, threads) * all_rows <= round_up(all_rows, threads) * tiles;
   const int64_t parts = shares_filters ? std::min<int64_t>(tiles, threads) : 1;
 

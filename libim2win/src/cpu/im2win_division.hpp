@@ -7,6 +7,9 @@
 
 namespace im2win::cpu {
 
+/// Outputs of all images that a task takes at once, so that it reads each filter once.
+constexpr int64_t kFewPixels = 240;
+
 /// What a task takes.
 struct Division {
   int64_t rows;   // of outputs, counted over all images

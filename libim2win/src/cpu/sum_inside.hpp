@@ -3,35 +3,35 @@
 
 #include <algorithm>
 
-#include "cpu/filter_tiles.hpp"
 #include "cpu/kernels.hpp"
 #include "cpu/taps.hpp"
 #include "cpu/window_panel.hpp"
 
 namespace im2win::cpu {
 
-/// The finished sums of one output (n, p, q) and the tile's filters, otherwise as the kernels take
-/// them. `offsets` are those of all taps, `filters` and `bias` those of the tile.
+/// What a kernel does with one pixel of a register tile of `width` filters, output (p, q) of an image.
+/// The tile's taps are the window's from `first_tap` on.
 template <class Compute>
-void sum_inside(const Problem& problem, int64_t p, int64_t q, const Compute* window,
-                const int64_t* offsets, const FilterTile& tile, const Compute* filters,
-                const Compute* bias, const Range<Compute>& range, Compute* sums) {
+void sum_inside(const Problem& problem, int64_t p, int64_t q, const WindowTile<Compute>& tile,
+                int64_t pixel, int64_t first_tap, int64_t width) {
   const Problem& d = problem;
   const TapRange rows = taps_inside(d.h, d.r, d.dilation_h, p * d.stride_h - d.padding_top);
   const TapRange columns = taps_inside(d.w, d.s, d.dilation_w, q * d.stride_w - d.padding_left);
   const int64_t inner = reads_channels_last(d) ? d.c_per_group() : 1;
-  std::fill_n(sums, tile.width, Compute(0));
-  for (int64_t tap = 0; tap < d.window_elements(); ++tap, filters += tile.width) {
-    const int64_t column = tap / inner % d.s;
-    const int64_t row = tap / inner / d.s % d.r;
+  const Compute* filters = tile.filters;
+  Compute* sums = tile.sums[pixel];
+  if (tile.is_first) std::fill_n(sums, width, Compute(0));
+  for (int64_t i = 0; i < tile.taps; ++i, filters += width) {
+    const int64_t column = (first_tap + i) / inner % d.s;
+    const int64_t row = (first_tap + i) / inner / d.s % d.r;
     if (row < rows.begin || row >= rows.end || column < columns.begin || column >= columns.end)
       continue;
-    const Compute x = window[offsets[tap]];
-    for (int64_t k = 0; k < tile.width; ++k) sums[k] += x * filters[k];
+    const Compute x = tile.windows[pixel][tile.offsets[i]];
+    for (int64_t k = 0; k < width; ++k) sums[k] += x * filters[k];
   }
-  for (int64_t k = 0; k < tile.width; ++k) {
-    const Compute x = sums[k] + bias[k];
-    sums[k] = x < range.low ? range.low : x > range.high ? range.high : x;
+  for (int64_t k = 0; tile.is_last && k < width; ++k) {
+    const Compute x = sums[k] + tile.bias[k];
+    sums[k] = x < tile.range.low ? tile.range.low : x > tile.range.high ? tile.range.high : x;
   }
 }
 
