@@ -38,6 +38,13 @@ MANY_TAPS = [
     Problem(n=2, c=c, h=4, w=5, k=k, padding=same(1)) for c, k in [(113, 64), (114, 65), (600, 3)]
 ]
 
+# Pixels on both sides of how many are few, and filters in more than one part.
+FEW_PIXELS = [
+    *(Problem(c=116, h=1, w=w, k=130, padding=same(1)) for w in (239, 240, 241)),
+    Problem(n=3, c=240, h=9, w=8, k=150, padding=((1, 0), (0, 1)), groups=2),
+    Problem(n=2, c=115, h=9, w=8, k=5),
+]
+
 
 def strided(array: Array, layout: str) -> Array:
     """An equal array with the channels first, last, or no two elements side by side."""
@@ -104,6 +111,20 @@ def test_taps_by_parts(problem: Problem, layout: str, dtype: str) -> None:
     np.testing.assert_array_equal(y, convolution(x, weight, problem).astype(DTYPES[dtype]))
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("layout", ["nchw", "nhwc"])
+@pytest.mark.parametrize("problem", FEW_PIXELS, ids=str)
+def test_filters_packed_as_they_are_needed(problem: Problem, layout: str, dtype: str) -> None:
+    """Or beforehand, which eight threads do: the bits are the same."""
+    x = normal(problem.input_shape, dtype)
+    weight = strided(normal(problem.weight_shape, dtype), layout)
+    beforehand = run(problem, x, weight, (layout, layout), threads=8)
+    assert_convolved(beforehand, x, weight, problem, "im2win")
+    for threads in (1, 2, 3):
+        y = run(problem, x, weight, (layout, layout), threads=threads)
+        assert y.tobytes() == beforehand.tobytes()
+
+
 @pytest.mark.parametrize("layout", ["nchw", "nhwc"])
 def test_threads_share_filters_where_rows_are_few(layout: str) -> None:
     problem = Problem(c=8, h=3, w=5, k=300, padding=same(1))
@@ -134,16 +155,24 @@ def test_outputs_too_large_for_a_cache(
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("layout", ["nchw", "nhwc"])
-def test_weights_on_padding_contribute_nothing(layout: str, dtype: str, value: float) -> None:
+@pytest.mark.parametrize("threads", [1, 8])
+@pytest.mark.parametrize(
+    "problem", [replace(DENSE, stride=(1, 1)), Problem(c=120, h=7, w=5, k=70)], ids=str
+)
+def test_weights_on_padding_contribute_nothing(
+    problem: Problem, threads: int, layout: str, dtype: str, value: float
+) -> None:
     """The first tap of one filter lies on padding for the first row and column, and only there."""
-    problem = replace(DENSE, stride=(1, 1), padding=((1, 0), (1, 0)))
-    x, weight = normal(problem.input_shape, dtype), normal(problem.weight_shape, dtype)
-    weight[25, 1, 0, 0] = value
-    y = run(problem, x, weight, (layout, layout))
-    finite = weight.copy()
-    finite[25, 1, 0, 0] = 0
-    clean = run(problem, x, finite, (layout, layout)).astype(np.float64)
-    assert not np.isfinite(y[:, 25, 1:, 1:].astype(np.float64)).any()
-    y[:, 25, 1:, 1:] = clean[:, 25, 1:, 1:]
-    near = 64 * ROUNDOFF["float32" if dtype == "float64" else dtype]
+    problem = replace(problem, padding=((1, 0), (1, 0)))
+    x = normal(problem.input_shape, dtype)
+    finite = strided(normal(problem.weight_shape, dtype), layout)
+    k, c = 25, problem.c // problem.groups - 2
+    finite[k, c, 0, 0] = 0
+    weight = finite.copy(order="K")
+    weight[k, c, 0, 0] = value
+    y = run(problem, x, weight, (layout, layout), threads=threads)
+    clean = run(problem, x, finite, (layout, layout), threads=threads).astype(np.float64)
+    assert not np.isfinite(y[:, k, 1:, 1:].astype(np.float64)).any()
+    y[:, k, 1:, 1:] = clean[:, k, 1:, 1:]
+    near = problem.taps * ROUNDOFF["float32" if dtype == "float64" else dtype]
     np.testing.assert_allclose(y.astype(np.float64), clean, rtol=near, atol=near)

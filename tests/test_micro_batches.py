@@ -13,6 +13,8 @@ from targets import Target, all_targets
 
 # Per image, the im2win tensor is much larger than the packed filter, which parts need twice.
 PROBLEM = Problem(n=7, c=4, h=40, w=41, k=5, padding=((1, 1), (0, 2)))
+# One call's filter need not be packed as a whole, but that of many parts is.
+FEW_PIXELS = Problem(n=7, c=40, h=4, w=4, k=30)
 
 
 def needed(target: Target, problem: Problem) -> int:
@@ -49,3 +51,18 @@ def test_the_limit_is_kept_or_refused(target: Target) -> None:
     if single > 0:
         with pytest.raises(im2win.Im2winError, match=f"limit_bytes is {single // 2}: .* needs"):
             capi.create_plan(desc, target.device, target.algorithm, 1, single // 2)
+
+
+@pytest.mark.parametrize("problem", [PROBLEM, FEW_PIXELS], ids=str)
+@pytest.mark.parametrize("target", all_targets())
+def test_a_refusal_names_the_least_that_will_do(target: Target, problem: Problem) -> None:
+    if needed(target, replace(problem, n=1)) == 0:
+        pytest.skip(f"{target} needs none")
+    desc = capi.descriptor(problem)
+    with pytest.raises(im2win.Im2winError) as refused:
+        capi.create_plan(desc, target.device, target.algorithm, 1, 0)
+    least = int(str(refused.value).split(" needs ")[1].split()[0])
+    plan = capi.create_plan(desc, target.device, target.algorithm, 1, least)
+    assert capi.workspace_bytes(plan) <= least
+    with pytest.raises(im2win.Im2winError, match=f"limit_bytes is {least - 1}: .* needs {least}"):
+        capi.create_plan(desc, target.device, target.algorithm, 1, least - 1)

@@ -5,6 +5,13 @@
 namespace im2win {
 namespace {
 
+/// The same problem with another number of images.
+Problem with_images(const Problem& problem, int64_t images) {
+  Problem part = problem;
+  part.n = part.input.size[0] = part.output.size[0] = part.residual.size[0] = images;
+  return part;
+}
+
 /// Parts of `images` images each, and a last one of what remains. The remainder is a problem of its
 /// own, which the algorithm may configure, and pack the filter for, in another way.
 class MicroBatches final : public Convolution {
@@ -69,12 +76,6 @@ class MicroBatches final : public Convolution {
 
 }  // namespace
 
-Problem with_images(const Problem& problem, int64_t images) {
-  Problem part = problem;
-  part.n = part.input.size[0] = part.output.size[0] = part.residual.size[0] = images;
-  return part;
-}
-
 std::unique_ptr<const Convolution> split_batch(const Algorithm& algorithm, const Problem& problem,
                                                const Target& target, uint64_t limit_bytes) {
   std::unique_ptr<const Convolution> best;
@@ -93,6 +94,12 @@ std::unique_ptr<const Convolution> split_batch(const Algorithm& algorithm, const
     }
   }
   return best;
+}
+
+int64_t least_bytes(const Algorithm& algorithm, const Problem& problem, const Target& target) {
+  const int64_t whole = algorithm.configure(problem, target)->total_bytes();
+  if (problem.n <= 1) return whole;
+  return std::min(whole, MicroBatches(algorithm, problem, target, 1).total_bytes());
 }
 
 }  // namespace im2win

@@ -9,12 +9,12 @@
 
 namespace im2win {
 
-/// The same problem with another number of images.
-Problem with_images(const Problem& problem, int64_t images);
-
 /// The algorithm on the largest parts of the batch that need at most `limit_bytes`; null if there are
 /// none.
 std::unique_ptr<const Convolution> split_batch(const Algorithm& algorithm, const Problem& problem,
                                                const Target& target, uint64_t limit_bytes);
+
+/// The least that the algorithm needs for the problem, the batch split as far as it can be.
+int64_t least_bytes(const Algorithm& algorithm, const Problem& problem, const Target& target);
 
 }  // namespace im2win

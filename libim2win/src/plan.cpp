@@ -123,9 +123,8 @@ void Plan::take(const char* name, uint64_t workspace_limit_bytes) {
   const Algorithm& algorithm = find_algorithm(*backend_, name);
   require_taken(algorithm, algorithm.refusal_on(problem_, target_.device));
   if (fit(algorithm, workspace_limit_bytes)) return;
-  const Problem image = with_images(problem_, std::min<int64_t>(problem_.n, 1));
   fail(IM2WIN_WORKSPACE_TOO_SMALL, "workspace_limit_bytes is ", workspace_limit_bytes,
-       ": algorithm ", name, " needs ", algorithm.configure(image, target_)->total_bytes(),
+       ": algorithm ", name, " needs ", least_bytes(algorithm, problem_, target_),
        " even for one image at a time");
 }
 

@@ -10,6 +10,7 @@ namespace {
 
 constexpr int64_t kTaskPixels = 384;                     // that share what they read of the filters
 constexpr int64_t kPanelElements = int64_t{128} * 1024;  // if a row of outputs takes no more
+constexpr int64_t kFewPixelsPanelElements = int64_t{512} * 1024;  // as filters outweigh it
 constexpr int64_t kFewRows = 8;  // for a thread to have its even share of them
 
 }  // namespace
@@ -18,13 +19,14 @@ Division divide(const Problem& problem, int64_t tiles, int32_t threads) {
   const Problem& d = problem;
   const int64_t rows = std::max<int64_t>(d.n * d.p, 1);  // an empty batch has none
   const int64_t row_elements = seen_columns(d, d.q) * d.c_per_group() * std::min(d.stride_h, d.r);
-  const int64_t fitting = kPanelElements / row_elements;
+  const bool are_few = rows * d.q <= kFewPixels;
+  const int64_t fitting = (are_few ? kFewPixelsPanelElements : kPanelElements) / row_elements;
   const int64_t most = std::clamp<int64_t>(std::min(ceil_div(kTaskPixels, d.q), fitting), 1, rows);
 
   // Threads share the filters out where they would get uneven shares of the rows, or few pixels.
   const int64_t all_rows = rows * d.groups;
   const bool shares_filters =
-      (all_rows < kFewRows * threads || rows * d.q <= kFewPixels) &&
+      (all_rows < kFewRows * threads || are_few) &&
       round_up(tiles, threads) * all_rows <= round_up(all_rows, threads) * tiles;
   const int64_t parts = shares_filters ? std::min<int64_t>(tiles, threads) : 1;
 
