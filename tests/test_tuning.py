@@ -150,7 +150,7 @@ def test_what_is_corrupt_is_ignored(monkeypatch: pytest.MonkeyPatch, content: by
         assert key_of(monkeypatch) == key  # recorded anew
 
 
-@pytest.mark.parametrize("algorithm", ["depthwise", "winograd", "", 7, None])
+@pytest.mark.parametrize("algorithm", ["depthwise", "fft", "", 7, None])
 def test_a_choice_that_does_not_hold_is_ignored(
     monkeypatch: pytest.MonkeyPatch, algorithm: Any
 ) -> None:

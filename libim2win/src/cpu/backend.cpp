@@ -10,6 +10,7 @@
 #include "cpu/mec.hpp"
 #include "cpu/parallel.hpp"
 #include "cpu/transform.hpp"
+#include "cpu/winograd.hpp"
 #include "status.hpp"
 
 #if defined(IM2WIN_X86)
@@ -24,6 +25,7 @@ bool never(const Problem&) { return false; }
 
 constexpr Algorithm kAlgorithms[] = {
     {"depthwise", cpu::refuse_depthwise, cpu::configure_depthwise},
+    {"winograd", cpu::refuse_winograd, cpu::configure_winograd, cpu::is_winograd_worthwhile},
     {"im2win", cpu::refuse_im2win, cpu::configure_im2win, cpu::is_im2win_worthwhile},
     {"mec", cpu::refuse_mec, cpu::configure_mec, never},
     {"direct", cpu::refuse_direct, cpu::configure_direct},

@@ -52,7 +52,8 @@ FilterTile FilterTiles<Element>::tile(int64_t group, int64_t index) const {
   const int64_t begin = index * tile_filters_;
   const int64_t count = std::min(tile_filters_, problem_.k_per_group() - begin);
   const int64_t vectors = ceil_div(count, kernels_.vector_elements);
-  return {group * problem_.k_per_group() + begin,
+  return {group * tiles_ + index,
+          group * problem_.k_per_group() + begin,
           begin,
           count,
           vectors,

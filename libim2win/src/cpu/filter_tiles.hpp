@@ -11,7 +11,8 @@ namespace im2win::cpu {
 
 /// Filters [begin, begin + count) of a group.
 struct FilterTile {
-  int64_t first;  // of the problem's
+  int64_t index;  // of the tile, over all groups
+  int64_t first;  // of the problem's filters
   int64_t begin;
   int64_t count;
   int64_t vectors;

@@ -293,6 +293,7 @@ void Im2win<Element>::sum_part(const Chunk& chunk, const FilterTile& tile, int64
                                Compute* const* sums) const {
   const Problem& d = problem_;
   const Ahead ahead = panel_.ahead();
+  const TapOrder order = {first_tap, reads_channels_last(d) ? d.c_per_group() : 1};
   // The first filters of a task find its windows in memory, the others in a cache.
   sum.next_step = tile.begin == chunk.first_filter ? ahead.step : 0;
   for (int64_t i = 0; i < chunk.count; i += kTilePixels) {
@@ -306,7 +307,7 @@ void Im2win<Element>::sum_part(const Chunk& chunk, const FilterTile& tile, int64
     }
     for (int64_t j = 0; j < pixels; ++j) {
       const int64_t pixel = chunk.begin + i + j;
-      sum_inside(d, pixel / d.q % d.p, pixel % d.q, sum, j, first_tap, tile.width);
+      sum_inside(d, pixel / d.q % d.p, pixel % d.q, sum, j, order, tile.width);
     }
   }
 }

@@ -22,16 +22,20 @@ Division divide(const Problem& problem, int64_t tiles, int32_t threads) {
   const bool are_few = rows * d.q <= kFewPixels;
   const int64_t fitting = (are_few ? kFewPixelsPanelElements : kPanelElements) / row_elements;
   const int64_t most = std::clamp<int64_t>(std::min(ceil_div(kTaskPixels, d.q), fitting), 1, rows);
+  return divide_rows({rows, most, are_few}, d.groups, tiles, threads);
+}
 
+Division divide_rows(const OutputRows& rows, int64_t groups, int64_t tiles, int32_t threads) {
   // Threads share the filters out where they would get uneven shares of the rows, or few pixels.
-  const int64_t all_rows = rows * d.groups;
+  const int64_t all_rows = rows.count * groups;
   const bool shares_filters =
-      (all_rows < kFewRows * threads || are_few) &&
+      (all_rows < kFewRows * threads || rows.are_few) &&
       round_up(tiles, threads) * all_rows <= round_up(all_rows, threads) * tiles;
   const int64_t parts = shares_filters ? std::min<int64_t>(tiles, threads) : 1;
 
-  const int64_t blocks = round_up(ceil_div(rows, most), ceil_div(threads, parts * d.groups));
-  return {ceil_div(rows, blocks), ceil_div(tiles, parts)};
+  const int64_t blocks =
+      round_up(ceil_div(rows.count, rows.most), ceil_div(threads, parts * groups));
+  return {ceil_div(rows.count, blocks), ceil_div(tiles, parts)};
 }
 
 }  // namespace im2win::cpu

@@ -1,4 +1,4 @@
-// How the CPU's im2win algorithm divides its work among threads and caches.
+// How the CPU's im2win algorithm, and Winograd's, divide their work among threads and caches.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,15 @@ struct Division {
   int64_t tiles;  // of filters
 };
 
+/// Of outputs, or of tiles of them, counted over all images.
+struct OutputRows {
+  int64_t count;
+  int64_t most;  // of a task
+  bool are_few;  // for a task to take all of them
+};
+
 /// `tiles` are those of a group.
+Division divide_rows(const OutputRows& rows, int64_t groups, int64_t tiles, int32_t threads);
 Division divide(const Problem& problem, int64_t tiles, int32_t threads);
 
 }  // namespace im2win::cpu

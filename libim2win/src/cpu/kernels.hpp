@@ -91,6 +91,54 @@ struct WindowTile {
   int64_t next_step;    // the element at next_step times its offset
 };
 
+/// The largest magnitude of some values, and the sum of all.
+template <class Compute>
+struct Spread {
+  Compute largest;
+  Compute sum;
+};
+
+/// Neighbouring tiles of 4 x 4 inputs, two columns apart, channels being next to each other: to be
+/// transformed to 16 points a tile and channel. `channels` is a whole number of vectors.
+template <class Compute>
+struct InputTiles {
+  const Compute* input;  // of the first tile
+  int64_t row_stride;
+  int64_t column_stride;
+  int64_t channels;
+  int64_t tiles;
+  Compute* target;        // point, tile, channel
+  int64_t target_stride;  // of the tiles
+  int64_t point_stride;
+  Spread<Compute>* spread;  // of the inputs
+};
+
+/// 3 x 3 taps of all channels, `width` filters being next to each other, whole vectors: to be
+/// transformed to 16 points a channel and filter.
+template <class Compute>
+struct FilterTaps {
+  const Compute* taps;
+  int64_t channel_stride, row_stride, column_stride;
+  int64_t channels;
+  int64_t width;
+  Compute* target;  // point, channel, filter
+  int64_t point_stride;
+  Spread<Compute>* spreads;  // of each filter: what is found is added to them
+};
+
+/// Sums of products at the 16 points of each tile, to be made its 2 x 2 outputs.
+template <class Compute>
+struct OutputTiles {
+  const Compute* products;  // point, tile, filter
+  int64_t point_stride;
+  int64_t tiles;
+  int64_t width;  // filters, whole vectors
+  const Compute* bias;
+  Range<Compute> range;
+  Compute* const* outputs;  // four of each tile, by rows
+  bool streams;             // past the caches to those that are aligned
+};
+
 /// Rows of equal length to be copied, with conversion. Strides are in elements.
 template <class Source, class Target>
 struct Rows {
@@ -119,12 +167,20 @@ struct Kernels {
   void (*store)(const Rows<Compute, Element>& rows);
 };
 
+/// Of Winograd's algorithm.
+struct WinogradKernels {
+  void (*transform_input)(const InputTiles<float>& tiles);
+  void (*transform_filter)(const FilterTaps<float>& filter);
+  void (*transform_output)(const OutputTiles<float>& tiles);
+};
+
 /// The kernels of an instruction set for all types.
 struct KernelSet {
   Kernels<double> float64;
   Kernels<float> float32;
   Kernels<Float16> float16;
   Kernels<BFloat16> bfloat16;
+  WinogradKernels winograd;
 };
 
 extern const KernelSet baseline_kernels;
@@ -136,5 +192,6 @@ extern const KernelSet avx512_kernels;
 /// Those of choose_isa() for a type of tensor; throws what it throws.
 template <class Element>
 const Kernels<Element>& choose_kernels();
+const WinogradKernels& choose_winograd_kernels();
 
 }  // namespace im2win::cpu

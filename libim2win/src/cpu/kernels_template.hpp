@@ -10,6 +10,7 @@
 #include "cpu/depthwise_sum_planes.hpp"
 #include "cpu/finite.hpp"
 #include "cpu/sum_windows.hpp"
+#include "cpu/winograd_transforms.hpp"
 
 namespace im2win::cpu {
 namespace {
@@ -41,7 +42,8 @@ constexpr Kernels<Element> make_kernels() {
 
 constexpr KernelSet make_kernel_set() noexcept {
   return {make_kernels<double>(), make_kernels<float>(), make_kernels<Float16>(),
-          make_kernels<BFloat16>()};
+          make_kernels<BFloat16>(),
+          {transform_input<float>, transform_filter<float>, transform_output<float>}};
 }
 
 }  // namespace

@@ -9,21 +9,27 @@
 
 namespace im2win::cpu {
 
+/// Taps of a window in the order row, column, but for those of `neighbours` channels, which follow each
+/// other, from tap `first` on.
+struct TapOrder {
+  int64_t first;
+  int64_t neighbours;
+};
+
 /// What a kernel does with one pixel of a register tile of `width` filters, output (p, q) of an image.
-/// The tile's taps are the window's from `first_tap` on.
 template <class Compute>
 void sum_inside(const Problem& problem, int64_t p, int64_t q, const WindowTile<Compute>& tile,
-                int64_t pixel, int64_t first_tap, int64_t width) {
+                int64_t pixel, const TapOrder& order, int64_t width) {
   const Problem& d = problem;
   const TapRange rows = taps_inside(d.h, d.r, d.dilation_h, p * d.stride_h - d.padding_top);
   const TapRange columns = taps_inside(d.w, d.s, d.dilation_w, q * d.stride_w - d.padding_left);
-  const int64_t inner = reads_channels_last(d) ? d.c_per_group() : 1;
   const Compute* filters = tile.filters;
   Compute* sums = tile.sums[pixel];
   if (tile.is_first) std::fill_n(sums, width, Compute(0));
   for (int64_t i = 0; i < tile.taps; ++i, filters += width) {
-    const int64_t column = (first_tap + i) / inner % d.s;
-    const int64_t row = (first_tap + i) / inner / d.s % d.r;
+    const int64_t tap = (order.first + i) / order.neighbours;
+    const int64_t column = tap % d.s;
+    const int64_t row = tap / d.s % d.r;
     if (row < rows.begin || row >= rows.end || column < columns.begin || column >= columns.end)
       continue;
     const Compute x = tile.windows[pixel][tile.offsets[i]];

@@ -1,0 +1,409 @@
+// Winograd's minimal filtering F(2 x 2, 3 x 3) (Lavin and Gray, "Fast Algorithms for Convolutional
+// Neural Networks", 2016): 16 products make 4 outputs of a channel, where the definition takes 36.
+// Tiles of the input (winograd_strips.hpp) and the filter (winograd_filter.hpp) are transformed to 16
+// points each (winograd_transforms.hpp). At each point the products, summed over the channels, are those
+// of a 1 x 1 convolution, and im2win's kernel makes them. A task takes a block of strips and some tiles
+// of filters through all of it; what it has between the steps stays in its thread's caches.
+//
+//   workspace: bias of each filter | of each thread: panel, points, products, sums
+//
+// The transforms add inputs, and weights, that the definition multiplies by factors of their own. What
+// is rounded in doing so is small beside the sum of magnitudes that the result's error is measured by,
+// if the magnitudes of both are "even", of a kind. A strip, or a tile of filters, in which one stands
+// out is summed as the definition has it; so are NaN and infinities, and what might overflow on the way.
+// Either way an output depends on nothing outside its window.
+
+#include "cpu/winograd.hpp"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <numeric>
+
+#include "checked.hpp"
+#include "cpu/im2win_division.hpp"
+#include "cpu/parallel.hpp"
+#include "cpu/sum_inside.hpp"
+#include "cpu/winograd_filter.hpp"
+#include "cpu/winograd_strips.hpp"
+#include "cpu/write_sums.hpp"
+
+namespace im2win::cpu {
+namespace {
+
+constexpr int64_t kAlignment = 64;
+constexpr int64_t kLine = 64 / sizeof(float);
+constexpr int64_t kMostTaskPixels = 4 * kMostTaskTiles;
+constexpr int64_t kCachedBytes = int64_t{16} * 1024 * 1024;  // what a last-level cache may keep
+
+// Below these all sizes that follow fit 64 bits.
+constexpr int64_t kMostWeights = int64_t{1} << 40;  // of one tap
+constexpr int64_t kMostInputChannels = int64_t{1} << 30;
+
+// Channels, side by side, whose products are summed at once.
+constexpr int64_t kMostChannels = 512;
+constexpr auto kChannelOffsets = [] {
+  std::array<int64_t, kMostChannels> offsets = {};
+  std::iota(offsets.begin(), offsets.end(), int64_t{0});
+  return offsets;
+}();
+
+/// Tiles of a task, whose points shall stay in a cache beside those of the filters.
+int64_t task_tiles(const Problem& problem) {
+  constexpr int64_t kPointElements = int64_t{128} * 1024;
+  constexpr int64_t kFewest = 24;
+  return std::clamp(kPointElements / (kWinogradPoints * problem.c_per_group()), kFewest,
+                    kMostTaskTiles);
+}
+
+class Winograd final : public Convolution {
+ public:
+  Winograd(const Problem& problem, const Target& target);
+
+  int64_t workspace_bytes() const override {
+    return bias_bytes_ + scratch_.elements * target_.threads * int64_t{sizeof(float)};
+  }
+  int64_t packed_filter_bytes() const override { return filter_.bytes_with_blocks(); }
+  void pack_filter(const void* filter, void* packed, void*) const override {
+    filter_.transform(static_cast<const float*>(filter), true, target_.threads, packed);
+  }
+  void run(const Buffers& buffers, void*) const override {
+    run_tasks(buffers, {buffers.filter, nullptr});
+  }
+
+  int64_t packing_bytes() const override { return filter_.bytes(); }
+  void pack_and_run(const Buffers& buffers, void* packed, void*) const override {
+    const auto* filter = static_cast<const float*>(buffers.filter);
+    filter_.transform(filter, false, target_.threads, packed);
+    run_tasks(buffers, {packed, filter});
+  }
+
+ private:
+  /// Where a thread has what it keeps of a task, in elements.
+  struct Scratch {
+    int64_t points;    // of the inputs; the panel is before them
+    int64_t products;  // point, tile of inputs, filter
+    int64_t products_stride;
+    int64_t sums;     // pixel, filter
+    int64_t outside;  // filters of a pixel outside the output
+    int64_t elements;
+  };
+
+  struct Source {
+    const void* packed;
+    const float* filter;  // null if the packed one has blocks
+  };
+
+  struct Task {
+    Source source;
+    StripBlock strips;
+    float* scratch;
+    bool are_even[kMostTaskTiles];  // its strips
+  };
+
+  Scratch lay_out_scratch() const;
+  void run_tasks(const Buffers& buffers, const Source& source) const;
+  void fill_bias(const Buffers& buffers) const;
+  void sum_tile(const Buffers& buffers, const Task& task, const FilterTile& tile) const;
+  void find_outputs(const Buffers& buffers, const Task& task, const FilterTile& tile,
+                    float** outputs) const;
+  void multiply(const Task& task, const FilterTile& tile) const;
+  void multiply_point(const FilterTile& tile, int64_t tiles, const float* inputs, float* products,
+                      WindowTile<float>& sum) const;
+  void sum_strips(const Buffers& buffers, const Task& task, const FilterTile& tile,
+                  const bool* are_even, float* const* outputs) const;
+  void sum_block(const Strip& strip, const FilterTile& tile, const float* first, bool is_finite,
+                 WindowTile<float>& sum, float* const* outputs) const;
+  void write(const Buffers& buffers, const Task& task, const FilterTile& tile) const;
+
+  bool is_in_place(const FilterTile& tile) const {
+    return writes_in_place_ && tile.count == tile.width;
+  }
+  const float* bias_of(const Buffers& buffers, const FilterTile& tile) const {
+    return static_cast<const float*>(buffers.workspace) + tile.offset / problem_.window_elements();
+  }
+  /// Of a strip's first output, over all images.
+  int64_t pixel(const Strip& strip) const {
+    return (strip.n * problem_.p + strip.p()) * problem_.q + strip.q();
+  }
+
+  Problem problem_;
+  Target target_;
+  const Kernels<float>& kernels_;
+  const WinogradKernels& winograd_;
+  std::optional<Range<float>> range_;
+  WinogradStrips strips_;
+  WinogradFilter filter_;
+  Division division_;
+  bool writes_in_place_;
+  bool streams_;  // to the output, past the caches
+  int64_t bias_bytes_;
+  Scratch scratch_;
+};
+
+Winograd::Winograd(const Problem& problem, const Target& target)
+    : problem_(problem),
+      target_(target),
+      kernels_(choose_kernels<float>()),
+      winograd_(choose_winograd_kernels()),
+      range_(has_unit_stride(problem.output) ? range_of<float>(problem) : std::nullopt),
+      strips_(problem, task_tiles(problem)),
+      filter_(problem),
+      division_(divide_rows({std::max<int64_t>(strips_.count(), 1), strips_.per_block(), false},
+                            problem.groups, filter_.tiles().per_group(), target.threads)),
+      writes_in_place_(range_ && problem.output.stride[1] == 1),
+      streams_(problem.output.elements() * int64_t{sizeof(float)} > kCachedBytes),
+      bias_bytes_(round_up(
+          problem.groups * filter_.tiles().group_filters() * int64_t{sizeof(float)}, kAlignment)),
+      scratch_(lay_out_scratch()) {}
+
+Winograd::Scratch Winograd::lay_out_scratch() const {
+  const int64_t tiles = strips_.block_tiles();
+  const int64_t width = filter_.tiles().tile_filters();
+  Scratch scratch;
+  scratch.points = round_up(strips_.panel_elements(), kLine);
+  scratch.products = scratch.points + kWinogradPoints * strips_.point_stride();
+  // With a tile more, as register tiles may have one more. An odd number of lines, so that points do not
+  // compete for the same sets of a cache.
+  scratch.products_stride = (ceil_div((tiles + 1) * width, kLine) | 1) * kLine;
+  scratch.sums = scratch.products + kWinogradPoints * scratch.products_stride;
+  scratch.outside = scratch.sums + 4 * tiles * width;
+  scratch.elements = round_up(scratch.outside + width, kLine);
+  return scratch;
+}
+
+void Winograd::run_tasks(const Buffers& buffers, const Source& source) const {
+  const Problem& d = problem_;
+  const FilterTiles<float>& tiles = filter_.tiles();
+  auto* scratch = reinterpret_cast<float*>(static_cast<char*>(buffers.workspace) + bias_bytes_);
+  const int64_t parts = ceil_div(tiles.per_group(), division_.tiles);
+  const int64_t blocks = ceil_div(strips_.count(), division_.rows);
+  fill_bias(buffers);
+  parallel_for(d.groups * blocks * parts, target_.threads, [&](int64_t index, int32_t thread) {
+    const int64_t begin = index / parts % blocks * division_.rows;
+    Task task = {};
+    task.source = source;
+    task.strips = {index / parts / blocks, begin,
+                   std::min(begin + division_.rows, strips_.count())};
+    task.scratch = scratch + thread * scratch_.elements;
+    strips_.fill(static_cast<const float*>(buffers.input), task.strips, task.scratch);
+    strips_.transform(task.scratch, task.strips, task.scratch + scratch_.points, task.are_even);
+    const int64_t first = index % parts * division_.tiles;
+    const int64_t end = std::min(first + division_.tiles, tiles.per_group());
+    for (int64_t tile = first; tile < end; ++tile)
+      sum_tile(buffers, task, tiles.tile(task.strips.group, tile));
+    if (streams_) std::atomic_thread_fence(std::memory_order_seq_cst);
+  });
+}
+
+/// As the packed filter has its filters; zeros, if the kernels are not to add it.
+void Winograd::fill_bias(const Buffers& buffers) const {
+  const int64_t group_filters = filter_.tiles().group_filters();
+  const OutputWriter<float, float> writer(problem_, buffers);
+  auto* bias = static_cast<float*>(buffers.workspace);
+  std::fill_n(bias, problem_.groups * group_filters, 0.0F);
+  for (int64_t k = 0; range_ && k < problem_.k; ++k)
+    bias[k / problem_.k_per_group() * group_filters + k % problem_.k_per_group()] =
+        writer.bias_of(k);
+}
+
+void Winograd::sum_tile(const Buffers& buffers, const Task& task, const FilterTile& tile) const {
+  float* outputs[kMostTaskPixels];
+  find_outputs(buffers, task, tile, outputs);
+  const bool is_even = filter_.kind(task.source.packed, tile) == TileKind::kEven;
+  const int64_t strips = task.strips.end - task.strips.begin;
+  bool are_even[kMostTaskTiles];
+  for (int64_t i = 0; i < strips; ++i) are_even[i] = is_even && task.are_even[i];
+  const int64_t even_strips = std::count(are_even, are_even + strips, true);
+  if (even_strips > 0) multiply(task, tile);
+  for (int64_t i = 0; i < strips; ++i) {
+    const int64_t first = i * strips_.strip_tiles();
+    if (are_even[i])
+      winograd_.transform_output({task.scratch + scratch_.products + first * tile.width,
+                                  scratch_.products_stride, strips_[task.strips.begin + i].tiles,
+                                  tile.width, bias_of(buffers, tile),
+                                  range_.value_or(unbounded<float>()), outputs + 4 * first,
+                                  is_in_place(tile) && streams_});
+  }
+  if (even_strips < strips) sum_strips(buffers, task, tile, are_even, outputs);
+  if (!is_in_place(tile)) write(buffers, task, tile);
+}
+
+/// Four of each tile of inputs, by rows; what lies outside the output goes to a pixel of the scratch.
+void Winograd::find_outputs(const Buffers& buffers, const Task& task, const FilterTile& tile,
+                            float** outputs) const {
+  const Problem& d = problem_;
+  auto* output = static_cast<float*>(buffers.output);
+  const int64_t first_pixel = pixel(strips_[task.strips.begin]);
+  for (int64_t index = task.strips.begin; index < task.strips.end; ++index) {
+    const Strip strip = strips_[index];
+    const int64_t row_pixels = strips_.are_whole_rows() ? d.q : 2 * strip.tiles;
+    for (int64_t i = 0; i < 4 * strip.tiles; ++i) {
+      const int64_t p = i / 2 % 2;
+      const int64_t q = i / 4 * 2 + i % 2;
+      if (strip.p() + p >= d.p || strip.q() + q >= d.q) {
+        *outputs++ = task.scratch + scratch_.outside;
+      } else if (is_in_place(tile)) {
+        *outputs++ = output + offset(d.output, strip.n, tile.first, strip.p() + p, strip.q() + q);
+      } else {
+        const int64_t row = pixel(strip) - first_pixel + p * row_pixels + q;
+        *outputs++ = task.scratch + scratch_.sums + row * tile.width;
+      }
+    }
+  }
+}
+
+/// The products of all points, summed over the channels.
+void Winograd::multiply(const Task& task, const FilterTile& tile) const {
+  static constexpr float kNoBias[WinogradFilter::Block::kMostFilters] = {};
+  const int64_t tiles = (task.strips.end - task.strips.begin - 1) * strips_.strip_tiles() +
+                        strips_[task.strips.end - 1].tiles;
+  const int64_t c = problem_.c_per_group();
+  WindowTile<float> sum = {};
+  sum.offsets = kChannelOffsets.data();
+  sum.bias = kNoBias;
+  sum.range = unbounded<float>();
+  for (int64_t i = 0; i < kWinogradPoints * c; i += sum.taps) {
+    const int64_t point = i / c;
+    const int64_t channel = i % c;
+    sum.taps = std::min(kMostChannels, c - channel);
+    sum.is_first = channel == 0;
+    sum.is_last = channel + sum.taps == c;
+    sum.filters = filter_.points(task.source.packed, tile, point) + channel * tile.width;
+    multiply_point(tile, tiles,
+                   task.scratch + scratch_.points + point * strips_.point_stride() + channel,
+                   task.scratch + scratch_.products + point * scratch_.products_stride, sum);
+  }
+}
+
+void Winograd::multiply_point(const FilterTile& tile, int64_t tiles, const float* inputs,
+                              float* products, WindowTile<float>& sum) const {
+  const float* windows[kTilePixels];
+  float* sums[kTilePixels];
+  for (int64_t i = 0; i < tiles; i += kTilePixels) {
+    const int64_t pixels = std::min<int64_t>(kTilePixels, tiles - i);
+    for (int64_t j = 0; j < kTilePixels; ++j) {
+      // A register tile may have one more.
+      windows[j] = inputs + (i + std::min(j, pixels - 1)) * strips_.channels();
+      sums[j] = products + (i + j) * tile.width;
+    }
+    sum.windows = windows;
+    sum.sums = sums;
+    sum.next = windows[0];
+    kernels_.sum_windows[tile.vectors - 1][(pixels - 1) / kPixelStep](sum);
+  }
+}
+
+/// Those that are not even, as the definition has them, by blocks of channels.
+void Winograd::sum_strips(const Buffers& buffers, const Task& task, const FilterTile& tile,
+                          const bool* are_even, float* const* outputs) const {
+  const int64_t c = problem_.c_per_group();
+  const bool is_finite = filter_.kind(task.source.packed, tile) != TileKind::kNotFinite;
+  WinogradFilter::Block room;
+  int64_t offsets[kBlockTaps];
+  WindowTile<float> sum = {};
+  sum.offsets = offsets;
+  sum.bias = bias_of(buffers, tile);
+  sum.range = range_.value_or(unbounded<float>());
+  for (int64_t begin = 0; begin < c; begin += kBlockChannels) {
+    const int64_t channels = std::min(kBlockChannels, c - begin);
+    filter_.list_offsets(channels, strips_.row_stride(), strips_.channels(), offsets);
+    sum.taps = kWinogradTaps * channels;
+    sum.filters = filter_.block(task.source.packed, task.source.filter, tile, begin, room);
+    sum.is_first = begin == 0;
+    sum.is_last = begin + channels == c;
+    for (int64_t i = task.strips.begin; i < task.strips.end; ++i) {
+      const int64_t strip = i - task.strips.begin;
+      if (!are_even[strip])
+        sum_block(strips_[i], tile, task.scratch + strips_.panel_offset(task.strips, i) + begin,
+                  is_finite, sum, outputs + 4 * strip * strips_.strip_tiles());
+    }
+  }
+}
+
+/// Adds the products of a block's weights to the sums of all outputs of a strip. Infinite weights, and
+/// NaN, must not meet the zeros that stand for the padding.
+void Winograd::sum_block(const Strip& strip, const FilterTile& tile, const float* first,
+                         bool is_finite, WindowTile<float>& sum, float* const* outputs) const {
+  const TapOrder order = filter_.order(sum.taps / kWinogradTaps);
+  for (int64_t i = 0; i < strip.tiles; ++i) {
+    const float* windows[4];
+    for (int64_t j = 0; j < 4; ++j)
+      windows[j] = first + j / 2 * strips_.row_stride() + (2 * i + j % 2) * strips_.channels();
+    sum.windows = windows;
+    sum.sums = outputs + 4 * i;
+    sum.next = windows[0];
+    if (is_finite || !problem_.is_padded()) {
+      kernels_.sum_windows[tile.vectors - 1][4 / kPixelStep - 1](sum);
+      continue;
+    }
+    for (int64_t j = 0; j < 4; ++j)
+      sum_inside(problem_, strip.p() + j / 2, strip.q() + 2 * i + j % 2, sum, j, order, tile.width);
+  }
+}
+
+/// Those sums of a task that the kernels did not write in place.
+void Winograd::write(const Buffers& buffers, const Task& task, const FilterTile& tile) const {
+  const Problem& d = problem_;
+  const float* sums = task.scratch + scratch_.sums;
+  const auto write_pixels = [&](int64_t first, int64_t count, const float* from) {
+    write_sums<float>(d, buffers, range_ ? &kernels_ : nullptr,
+                      {first, count, tile.first, tile.count}, from, tile.width, streams_);
+  };
+  const Strip first = strips_[task.strips.begin];
+  const Strip last = strips_[task.strips.end - 1];
+  const int64_t end_row = std::min(last.p() + 2, d.p);
+  if (strips_.are_whole_rows()) {
+    const int64_t end = (last.n * d.p + end_row) * d.q;
+    return write_pixels(pixel(first), end - pixel(first), sums);
+  }
+  for (int64_t p = first.p(); p < end_row; ++p)
+    write_pixels((first.n * d.p + p) * d.q + first.q(), std::min(2 * first.tiles, d.q - first.q()),
+                 sums + (p - first.p()) * 2 * first.tiles * tile.width);
+}
+
+}  // namespace
+
+std::string refuse_winograd(const Problem& problem) {
+  const Problem& d = problem;
+  if (d.dtype != IM2WIN_FLOAT32 || d.math == IM2WIN_MATH_IEEE)
+    return "takes float32, but not with math ieee";
+  if (d.r != 3 || d.s != 3) return "takes 3 x 3 filters";
+  if (d.stride_h != 1 || d.stride_w != 1 || d.dilation_h != 1 || d.dilation_w != 1)
+    return "takes strides and dilations of 1";
+  if (exceeds(kMostWeights, {d.k, d.c_per_group()}) ||
+      exceeds(kMostInputChannels, {d.c_per_group()}))
+    return text("takes at most ", kMostInputChannels, " channels and ", kMostWeights,
+                " pairs of channel and filter");
+  return "";
+}
+
+bool is_winograd_worthwhile(const Problem& problem) {
+  const Problem& d = problem;
+  if (!refuse_winograd(d).empty()) return false;
+  // In products, as measured; vectors are filled up. Doubles, as sizes are up to 2^63.
+  constexpr double kCall = 1.4e6;     // for the threads to meet once more
+  constexpr double kTransform = 130;  // of a tile, a channel or filter
+  constexpr double kPacking = 250;    // of a weight; more, the less of its points stays in a cache
+  constexpr double kPlainPacking = 150;  // of a weight, by im2win
+  constexpr double kCache = 6 * 1024 * 1024;
+  constexpr double kVector = 16;
+  const auto c = static_cast<double>(d.c_per_group());
+  const double k = std::max(static_cast<double>(d.k_per_group()), kVector);
+  const auto n = static_cast<double>(d.n);
+  const auto groups = static_cast<double>(d.groups);
+  const double pixels = n * static_cast<double>(d.p) * static_cast<double>(d.q);
+  const double tiles =
+      n * static_cast<double>(ceil_div(d.p, 2)) * static_cast<double>(ceil_div(d.q, 2));
+  const double points = groups * c * k * kWinogradPoints;
+  const double packing = kPacking * (1 + points * sizeof(float) / kCache);
+  const double saved =
+      c * k * (pixels * kWinogradTaps + kPlainPacking - tiles * kWinogradPoints - packing);
+  return groups * (saved - tiles * kTransform * (std::max(c, kVector) + k)) > kCall;
+}
+
+std::unique_ptr<Convolution> configure_winograd(const Problem& problem, const Target& target) {
+  return std::make_unique<Winograd>(problem, target);
+}
+
+}  // namespace im2win::cpu

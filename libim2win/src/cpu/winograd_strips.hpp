@@ -1,0 +1,75 @@
+// The inputs of Winograd's algorithm: tiles of 4 x 4 of the padded input, two pixels apart in both
+// directions, each of which makes 2 x 2 outputs. Neighbours in a row are a strip.
+#pragma once
+
+#include "cpu/kernels.hpp"
+#include "problem.hpp"
+
+namespace im2win::cpu {
+
+constexpr int64_t kMostTaskTiles = 64;
+
+/// Tiles [begin, begin + tiles) of a row of tiles of an image.
+struct Strip {
+  int64_t n;
+  int64_t row;
+  int64_t begin;
+  int64_t tiles;
+
+  int64_t p() const { return 2 * row; }
+  int64_t q() const { return 2 * begin; }
+};
+
+/// Strips [begin, end) of a group, counted over all images.
+struct StripBlock {
+  int64_t group;
+  int64_t begin, end;
+};
+
+class WinogradStrips {
+ public:
+  /// For blocks of strips with `tiles` tiles together, if a strip has no more.
+  WinogradStrips(const Problem& problem, int64_t tiles);
+
+  int64_t count() const { return problem_.n * rows_ * per_row_; }
+  /// Strips of a block, at most. Above 1 only where strips are whole rows.
+  int64_t per_block() const { return per_block_; }
+  bool are_whole_rows() const { return per_row_ == 1; }
+  /// Tiles of a strip, at most.
+  int64_t strip_tiles() const { return tiles_; }
+  int64_t block_tiles() const { return per_block_ * tiles_; }
+  Strip operator[](int64_t index) const;
+
+  /// Those of a group, and zeros up to whole vectors.
+  int64_t channels() const { return channels_; }
+  int64_t panel_elements() const { return panel_rows_ * row_stride_; }
+  /// Copies what a block sees to the panel: row, column, channel.
+  void fill(const float* input, const StripBlock& block, float* panel) const;
+  /// What the first output of a strip sees first.
+  int64_t panel_offset(const StripBlock& block, int64_t index) const;
+  int64_t column_stride() const { return channels_; }
+  int64_t row_stride() const { return row_stride_; }
+
+  /// Of the block's transformed inputs: point, tile, channel.
+  int64_t point_stride() const;
+  /// Says of each strip whether its inputs are even (see winograd.cpp).
+  void transform(const float* panel, const StripBlock& block, float* points, bool* are_even) const;
+
+ private:
+  int64_t image_row(const StripBlock& block, int64_t index) const;
+  void fill_row(const float* image, int64_t y, int64_t x, float* target) const;
+
+  Problem problem_;
+  const Kernels<float>& kernels_;
+  const WinogradKernels& winograd_;
+  int64_t rows_;     // of tiles, of an image
+  int64_t columns_;  // likewise
+  int64_t per_row_;
+  int64_t tiles_;  // of a strip, at most
+  int64_t per_block_;
+  int64_t channels_;
+  int64_t panel_rows_, panel_columns_;
+  int64_t row_stride_;
+};
+
+}  // namespace im2win::cpu

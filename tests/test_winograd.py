@@ -1,0 +1,162 @@
+"""Winograd's algorithm: tiles and strips at every edge, and data on which it must not be used."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import im2win
+from capi import CPU
+from numerics import Array, assert_convolved, convolution, generator, integers, normal
+from problems import Problem, around, same
+from targets import Target
+from test_cpu import strided
+
+WINOGRAD = Target(CPU, "winograd")
+PLAIN = Target(CPU, "im2win")
+
+# Outputs of one tile and of many, of rows in one strip (up to 128 outputs) and in several, in
+# images whose last tiles are whole and are not; channels of a block (16), of part of a sum (512).
+EDGES = [
+    *(Problem(n=2, c=5, h=h, w=w, k=7) for h in (3, 4, 5) for w in (3, 4, 5, 10)),
+    *(Problem(c=2, h=5, w=w, k=3, padding=same(1)) for w in around(128, 256)),
+    *(Problem(n=3, c=17, h=h, w=w, k=20, padding=same(1)) for h, w in [(7, 7), (9, 30), (14, 14)]),
+    *(Problem(c=c, h=6, w=5, k=66, padding=((0, 1), (2, 0))) for c in around(16, 32, 512)),
+    Problem(n=2, c=36, h=9, w=8, k=140, padding=same(2), groups=2),
+]
+PROBLEM = Problem(n=2, c=32, h=20, w=30, k=70, padding=same(1))
+
+
+def run(problem: Problem, x: Array, weight: Array, **options: Any) -> Array:
+    y: Array = WINOGRAD.run(problem, x, weight, **options)
+    return y
+
+
+def data(problem: Problem) -> tuple[Array, Array]:
+    return normal(problem.input_shape, "float32"), normal(problem.weight_shape, "float32")
+
+
+@pytest.mark.parametrize("layout", ["nchw", "nhwc", "apart"])
+@pytest.mark.parametrize("problem", EDGES, ids=str)
+def test_every_edge(problem: Problem, layout: str) -> None:
+    """Quarters of small integers are exact in float32, and so are their sums."""
+    x, weight = integers(problem.input_shape, "float32"), integers(problem.weight_shape, "float32")
+    for filters in (weight, strided(weight, "nhwc"), strided(weight, "apart")):
+        y = run(problem, strided(x, layout), filters)
+        np.testing.assert_array_equal(y, convolution(x, weight, problem))
+
+
+@pytest.mark.parametrize("kind", ["gaussian", "uniform", "relu"])
+def test_errs_less_than_the_definition_in_float32(kind: str) -> None:
+    """It adds fewer products, one a channel and point."""
+    problem = replace(PROBLEM, c=256)
+    x, weight = data(problem)
+    if kind == "uniform":
+        x, weight = (generator(a.shape).random(a.shape, np.float32) for a in (x, weight))
+    elif kind == "relu":
+        x = np.maximum(x, 0)
+    exact = convolution(x, weight, problem)
+    errors = [np.linalg.norm(t.run(problem, x, weight) - exact) for t in (WINOGRAD, PLAIN)]
+    assert errors[0] < errors[1]
+
+
+@pytest.mark.parametrize("scale", [1e3, 1e15, 1e30, 1e37])
+@pytest.mark.parametrize("where", ["input", "weight"])
+def test_a_value_that_stands_out(where: str, scale: float) -> None:
+    """Where it meets a factor near zero, the result is no less exact for its neighbours."""
+    x, weight = data(PROBLEM)
+    if where == "input":
+        x[1, 3, 7, 11] = scale
+        weight[:, 3, 1, 1] *= 1e-4
+    else:
+        weight[5, 3, 1, 2] = scale
+        x[:, 3, ::2, ::2] *= 1e-4
+    assert_convolved(run(PROBLEM, x, weight), x, weight, PROBLEM, "winograd")
+
+
+def test_magnitudes_over_forty_powers_of_two() -> None:
+    x, weight = data(PROBLEM)
+    wide = np.exp2(generator("wide").uniform(-20, 20, x.shape)).astype(np.float32)
+    assert_convolved(run(PROBLEM, x * wide, weight), x * wide, weight, PROBLEM, "winograd")
+    wide = np.exp2(generator("wide").uniform(-20, 20, weight.shape)).astype(np.float32)
+    assert_convolved(run(PROBLEM, x, weight * wide), x, weight * wide, PROBLEM, "winograd")
+
+
+def test_filters_that_copy_their_input_copy_it_exactly() -> None:
+    x, weight = data(PROBLEM)
+    weight[:] = 0
+    for k in range(PROBLEM.k):
+        weight[k, k % PROBLEM.c, 1, 1] = 1
+    y = run(PROBLEM, x, weight)
+    np.testing.assert_array_equal(y, x[:, np.arange(PROBLEM.k) % PROBLEM.c])
+
+
+@pytest.mark.parametrize(
+    ("of_inputs", "of_weights"), [(-140, 40), (40, -140), (125, -125), (-125, 125), (60, 60)]
+)
+def test_neither_overflows_nor_underflows_on_the_way(of_inputs: int, of_weights: int) -> None:
+    """Sums of four inputs may, where the result does not, and half a weight lose its last bit."""
+    x, weight = data(PROBLEM)
+    x, weight = np.ldexp(x, of_inputs), np.ldexp(weight, of_weights)
+    assert_convolved(run(PROBLEM, x, weight), x, weight, PROBLEM, "winograd")
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+@pytest.mark.parametrize("padding", [same(0), same(1)])
+def test_what_is_not_finite_stays_in_its_windows(padding: Any, value: float) -> None:
+    problem = replace(PROBLEM, padding=padding)
+    x, weight = data(problem)
+    clean = run(problem, x, weight)
+    x[0, 9, 10, 12] = value
+    y = run(problem, x, weight)
+    margin = padding[0][0]
+    seen = (slice(0, 1), slice(None), *(slice(i - 2 + margin, i + 1 + margin) for i in (10, 12)))
+    assert not np.isfinite(y[seen]).any()
+    y[seen] = clean[seen]
+    np.testing.assert_allclose(y, clean, rtol=1e-4, atol=1e-4)
+
+
+def test_the_same_bits_on_any_number_of_threads() -> None:
+    """With strips, and filters, of both kinds."""
+    x, weight = data(PROBLEM)
+    x[0, 0, 5, 5] = weight[69, 0, 0, 0] = 1e5
+    alone = run(PROBLEM, x, weight, threads=1)
+    for threads in (2, 3, 7, 64):
+        assert run(PROBLEM, x, weight, threads=threads).tobytes() == alone.tobytes()
+
+
+@pytest.mark.parametrize("layout", ["nchw", "nhwc"])
+def test_a_packed_filter_gives_the_same_bits(layout: str) -> None:
+    """It holds what filters, and inputs, that stand out are multiplied by."""
+    x, weight = data(PROBLEM)
+    x[0, 0, 5, 5] = weight[69, 0, 0, 0] = 1e5
+    if layout == "nhwc":
+        x, weight = (np.ascontiguousarray(a.transpose(0, 2, 3, 1)) for a in (x, weight))
+    plan = im2win.Conv2dPlan(
+        x.shape, weight.shape, layout=layout.upper(), padding=1, algorithm="winograd"
+    )
+    assert plan.pack(weight)(x).tobytes() == plan(x, weight).tobytes()
+
+
+@pytest.mark.parametrize(
+    ("problem", "math", "algorithm"),
+    [
+        (Problem(n=4, c=64, h=56, w=56, k=64, padding=same(1)), "fp32", "winograd"),
+        (Problem(n=4, c=64, h=56, w=56, k=64, padding=same(1)), "tf32", "winograd"),
+        (Problem(n=4, c=64, h=56, w=56, k=64, padding=same(1)), "ieee", "im2win"),
+        (Problem(n=4, c=3, h=56, w=56, k=64, padding=same(1)), "fp32", "im2win"),
+        (Problem(c=512, h=7, w=7, k=512, padding=same(1)), "fp32", "im2win"),
+        (Problem(c=64, h=56, w=56, k=64, stride=(2, 2)), "fp32", "im2win"),
+        (Problem(c=64, h=56, w=56, k=64, s=5), "fp32", "im2win"),
+    ],
+)
+def test_is_chosen_where_it_saves_time(problem: Problem, math: str, algorithm: str) -> None:
+    plan = im2win.Conv2dPlan(
+        problem.input_shape,
+        problem.weight_shape,
+        stride=problem.stride,
+        padding=problem.padding,
+        math=math,
+    )
+    assert plan.algorithm == algorithm
