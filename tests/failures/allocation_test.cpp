@@ -162,7 +162,7 @@ void ask(const im2win_conv2d_desc& desc) {
   fail_each_allocation("im2win_conv2d_supports", IM2WIN_UNSUPPORTED,
                        [&] { return im2win_conv2d_supports(&desc, nullptr, "depthwise"); });
   fail_each_allocation("im2win_conv2d_supports of no algorithm", IM2WIN_INVALID_ARGUMENT,
-                       [&] { return im2win_conv2d_supports(&desc, nullptr, "winograd"); });
+                       [&] { return im2win_conv2d_supports(&desc, nullptr, "fft"); });
   fail_each_allocation("im2win_device_describe", IM2WIN_SUCCESS,
                        [&] { return im2win_device_describe(IM2WIN_CPU, line, sizeof line); });
   size_t bytes = 0;
