@@ -8,7 +8,7 @@ import pytest
 
 import im2win
 from capi import CPU
-from numerics import Array, assert_convolved, convolution, generator, integers, normal
+from numerics import DTYPES, Array, assert_convolved, convolution, generator, integers, normal
 from problems import Problem, around, same
 from targets import Target
 from test_cpu import strided
@@ -33,18 +33,19 @@ def run(problem: Problem, x: Array, weight: Array, **options: Any) -> Array:
     return y
 
 
-def data(problem: Problem) -> tuple[Array, Array]:
-    return normal(problem.input_shape, "float32"), normal(problem.weight_shape, "float32")
+def data(problem: Problem, dtype: str = "float32") -> tuple[Array, Array]:
+    return normal(problem.input_shape, dtype), normal(problem.weight_shape, dtype)
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("layout", ["nchw", "nhwc", "apart"])
 @pytest.mark.parametrize("problem", EDGES, ids=str)
-def test_every_edge(problem: Problem, layout: str) -> None:
-    """Quarters of small integers are exact in float32, and so are their sums."""
-    x, weight = integers(problem.input_shape, "float32"), integers(problem.weight_shape, "float32")
+def test_every_edge(problem: Problem, layout: str, dtype: str) -> None:
+    """Quarters of small integers are exact, and so are their sums."""
+    x, weight = integers(problem.input_shape, dtype), integers(problem.weight_shape, dtype)
+    expected = convolution(x, weight, problem).astype(DTYPES[dtype])
     for filters in (weight, strided(weight, "nhwc"), strided(weight, "apart")):
-        y = run(problem, strided(x, layout), filters)
-        np.testing.assert_array_equal(y, convolution(x, weight, problem))
+        np.testing.assert_array_equal(run(problem, strided(x, layout), filters), expected)
 
 
 @pytest.mark.parametrize("kind", ["gaussian", "uniform", "relu"])
@@ -63,9 +64,10 @@ def test_errs_less_than_the_definition_in_float32(kind: str) -> None:
 
 @pytest.mark.parametrize("scale", [1e3, 1e15, 1e30, 1e37])
 @pytest.mark.parametrize("where", ["input", "weight"])
-def test_a_value_that_stands_out(where: str, scale: float) -> None:
+@pytest.mark.parametrize("dtype", ["float64", "float32", "bfloat16"])
+def test_a_value_that_stands_out(dtype: str, where: str, scale: float) -> None:
     """Where it meets a factor near zero, the result is no less exact for its neighbours."""
-    x, weight = data(PROBLEM)
+    x, weight = data(PROBLEM, dtype)
     if where == "input":
         x[1, 3, 7, 11] = scale
         weight[:, 3, 1, 1] *= 1e-4

@@ -32,6 +32,4 @@ template <>
 const Kernels<BFloat16>& choose_kernels() {
   return choose_set().bfloat16;
 }
-const WinogradKernels& choose_winograd_kernels() { return choose_set().winograd; }
-
 }  // namespace im2win::cpu

@@ -162,16 +162,12 @@ struct Kernels {
   void (*sum_windows[kMaxTileVectors][kTilePixels / kPixelStep])(const WindowTile<Compute>& tile);
   void (*sum_channels)(const ChannelRow<Compute>& row);
   void (*sum_plane)(const PlaneSum<Compute>& sum);
+  void (*transform_input)(const InputTiles<Compute>& tiles);
+  void (*transform_filter)(const FilterTaps<Compute>& filter);
+  void (*transform_output)(const OutputTiles<Compute>& tiles);
   bool (*are_finite)(const Compute* values, int64_t count);  // whole vectors
   void (*load)(const Rows<Element, Compute>& rows);
   void (*store)(const Rows<Compute, Element>& rows);
-};
-
-/// Of Winograd's algorithm.
-struct WinogradKernels {
-  void (*transform_input)(const InputTiles<float>& tiles);
-  void (*transform_filter)(const FilterTaps<float>& filter);
-  void (*transform_output)(const OutputTiles<float>& tiles);
 };
 
 /// The kernels of an instruction set for all types.
@@ -180,7 +176,6 @@ struct KernelSet {
   Kernels<float> float32;
   Kernels<Float16> float16;
   Kernels<BFloat16> bfloat16;
-  WinogradKernels winograd;
 };
 
 extern const KernelSet baseline_kernels;
@@ -192,6 +187,5 @@ extern const KernelSet avx512_kernels;
 /// Those of choose_isa() for a type of tensor; throws what it throws.
 template <class Element>
 const Kernels<Element>& choose_kernels();
-const WinogradKernels& choose_winograd_kernels();
 
 }  // namespace im2win::cpu

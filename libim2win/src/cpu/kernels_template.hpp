@@ -34,6 +34,9 @@ constexpr Kernels<Element> make_kernels() {
   add_window_sums<1>(kernels);
   kernels.sum_channels = sum_channels<Compute>;
   kernels.sum_plane = sum_plane<Compute>;
+  kernels.transform_input = transform_input<Compute>;
+  kernels.transform_filter = transform_filter<Compute>;
+  kernels.transform_output = transform_output<Compute>;
   kernels.are_finite = are_finite<Compute>;
   kernels.load = copy_rows<Element, Compute>;
   kernels.store = copy_rows<Compute, Element>;
@@ -42,8 +45,7 @@ constexpr Kernels<Element> make_kernels() {
 
 constexpr KernelSet make_kernel_set() noexcept {
   return {make_kernels<double>(), make_kernels<float>(), make_kernels<Float16>(),
-          make_kernels<BFloat16>(),
-          {transform_input<float>, transform_filter<float>, transform_output<float>}};
+          make_kernels<BFloat16>()};
 }
 
 }  // namespace

@@ -21,6 +21,7 @@
 #include <numeric>
 
 #include "checked.hpp"
+#include "cpu/form.hpp"
 #include "cpu/im2win_division.hpp"
 #include "cpu/parallel.hpp"
 #include "cpu/sum_inside.hpp"
@@ -32,7 +33,6 @@ namespace im2win::cpu {
 namespace {
 
 constexpr int64_t kAlignment = 64;
-constexpr int64_t kLine = 64 / sizeof(float);
 constexpr int64_t kMostTaskPixels = 4 * kMostTaskTiles;
 constexpr int64_t kCachedBytes = int64_t{16} * 1024 * 1024;  // what a last-level cache may keep
 
@@ -56,16 +56,19 @@ int64_t task_tiles(const Problem& problem) {
                     kMostTaskTiles);
 }
 
+template <class Element>
 class Winograd final : public Convolution {
  public:
+  using Compute = typename ComputeOf<Element>::Type;
+
   Winograd(const Problem& problem, const Target& target);
 
   int64_t workspace_bytes() const override {
-    return bias_bytes_ + scratch_.elements * target_.threads * int64_t{sizeof(float)};
+    return bias_bytes_ + scratch_.elements * target_.threads * int64_t{sizeof(Compute)};
   }
   int64_t packed_filter_bytes() const override { return filter_.bytes_with_blocks(); }
   void pack_filter(const void* filter, void* packed, void*) const override {
-    filter_.transform(static_cast<const float*>(filter), true, target_.threads, packed);
+    filter_.transform(static_cast<const Element*>(filter), true, target_.threads, packed);
   }
   void run(const Buffers& buffers, void*) const override {
     run_tasks(buffers, {buffers.filter, nullptr});
@@ -73,7 +76,7 @@ class Winograd final : public Convolution {
 
   int64_t packing_bytes() const override { return filter_.bytes(); }
   void pack_and_run(const Buffers& buffers, void* packed, void*) const override {
-    const auto* filter = static_cast<const float*>(buffers.filter);
+    const auto* filter = static_cast<const Element*>(buffers.filter);
     filter_.transform(filter, false, target_.threads, packed);
     run_tasks(buffers, {packed, filter});
   }
@@ -91,13 +94,13 @@ class Winograd final : public Convolution {
 
   struct Source {
     const void* packed;
-    const float* filter;  // null if the packed one has blocks
+    const Element* filter;  // null if the packed one has blocks
   };
 
   struct Task {
     Source source;
     StripBlock strips;
-    float* scratch;
+    Compute* scratch;
     bool are_even[kMostTaskTiles];  // its strips
   };
 
@@ -106,21 +109,22 @@ class Winograd final : public Convolution {
   void fill_bias(const Buffers& buffers) const;
   void sum_tile(const Buffers& buffers, const Task& task, const FilterTile& tile) const;
   void find_outputs(const Buffers& buffers, const Task& task, const FilterTile& tile,
-                    float** outputs) const;
+                    Compute** outputs) const;
   void multiply(const Task& task, const FilterTile& tile) const;
-  void multiply_point(const FilterTile& tile, int64_t tiles, const float* inputs, float* products,
-                      WindowTile<float>& sum) const;
+  void multiply_point(const FilterTile& tile, int64_t tiles, const Compute* inputs,
+                      Compute* products, WindowTile<Compute>& sum) const;
   void sum_strips(const Buffers& buffers, const Task& task, const FilterTile& tile,
-                  const bool* are_even, float* const* outputs) const;
-  void sum_block(const Strip& strip, const FilterTile& tile, const float* first, bool is_finite,
-                 WindowTile<float>& sum, float* const* outputs) const;
+                  const bool* are_even, Compute* const* outputs) const;
+  void sum_block(const Strip& strip, const FilterTile& tile, const Compute* first, bool is_finite,
+                 WindowTile<Compute>& sum, Compute* const* outputs) const;
   void write(const Buffers& buffers, const Task& task, const FilterTile& tile) const;
 
   bool is_in_place(const FilterTile& tile) const {
     return writes_in_place_ && tile.count == tile.width;
   }
-  const float* bias_of(const Buffers& buffers, const FilterTile& tile) const {
-    return static_cast<const float*>(buffers.workspace) + tile.offset / problem_.window_elements();
+  const Compute* bias_of(const Buffers& buffers, const FilterTile& tile) const {
+    return static_cast<const Compute*>(buffers.workspace) +
+           tile.offset / problem_.window_elements();
   }
   /// Of a strip's first output, over all images.
   int64_t pixel(const Strip& strip) const {
@@ -129,11 +133,10 @@ class Winograd final : public Convolution {
 
   Problem problem_;
   Target target_;
-  const Kernels<float>& kernels_;
-  const WinogradKernels& winograd_;
-  std::optional<Range<float>> range_;
-  WinogradStrips strips_;
-  WinogradFilter filter_;
+  const Kernels<Element>& kernels_;
+  std::optional<Range<Compute>> range_;
+  WinogradStrips<Element> strips_;
+  WinogradFilter<Element> filter_;
   Division division_;
   bool writes_in_place_;
   bool streams_;  // to the output, past the caches
@@ -141,23 +144,25 @@ class Winograd final : public Convolution {
   Scratch scratch_;
 };
 
-Winograd::Winograd(const Problem& problem, const Target& target)
+template <class Element>
+Winograd<Element>::Winograd(const Problem& problem, const Target& target)
     : problem_(problem),
       target_(target),
-      kernels_(choose_kernels<float>()),
-      winograd_(choose_winograd_kernels()),
-      range_(has_unit_stride(problem.output) ? range_of<float>(problem) : std::nullopt),
+      kernels_(choose_kernels<Element>()),
+      range_(has_unit_stride(problem.output) ? range_of<Compute>(problem) : std::nullopt),
       strips_(problem, task_tiles(problem)),
       filter_(problem),
       division_(divide_rows({std::max<int64_t>(strips_.count(), 1), strips_.per_block(), false},
                             problem.groups, filter_.tiles().per_group(), target.threads)),
-      writes_in_place_(range_ && problem.output.stride[1] == 1),
-      streams_(problem.output.elements() * int64_t{sizeof(float)} > kCachedBytes),
+      writes_in_place_(std::is_same_v<Element, Compute> && range_ && problem.output.stride[1] == 1),
+      streams_(problem.output.elements() * int64_t{sizeof(Element)} > kCachedBytes),
       bias_bytes_(round_up(
-          problem.groups * filter_.tiles().group_filters() * int64_t{sizeof(float)}, kAlignment)),
+          problem.groups * filter_.tiles().group_filters() * int64_t{sizeof(Compute)}, kAlignment)),
       scratch_(lay_out_scratch()) {}
 
-Winograd::Scratch Winograd::lay_out_scratch() const {
+template <class Element>
+typename Winograd<Element>::Scratch Winograd<Element>::lay_out_scratch() const {
+  constexpr int64_t kLine = kAlignment / sizeof(Compute);
   const int64_t tiles = strips_.block_tiles();
   const int64_t width = filter_.tiles().tile_filters();
   Scratch scratch;
@@ -172,10 +177,11 @@ Winograd::Scratch Winograd::lay_out_scratch() const {
   return scratch;
 }
 
-void Winograd::run_tasks(const Buffers& buffers, const Source& source) const {
+template <class Element>
+void Winograd<Element>::run_tasks(const Buffers& buffers, const Source& source) const {
   const Problem& d = problem_;
-  const FilterTiles<float>& tiles = filter_.tiles();
-  auto* scratch = reinterpret_cast<float*>(static_cast<char*>(buffers.workspace) + bias_bytes_);
+  const FilterTiles<Element>& tiles = filter_.tiles();
+  auto* scratch = reinterpret_cast<Compute*>(static_cast<char*>(buffers.workspace) + bias_bytes_);
   const int64_t parts = ceil_div(tiles.per_group(), division_.tiles);
   const int64_t blocks = ceil_div(strips_.count(), division_.rows);
   fill_bias(buffers);
@@ -186,7 +192,7 @@ void Winograd::run_tasks(const Buffers& buffers, const Source& source) const {
     task.strips = {index / parts / blocks, begin,
                    std::min(begin + division_.rows, strips_.count())};
     task.scratch = scratch + thread * scratch_.elements;
-    strips_.fill(static_cast<const float*>(buffers.input), task.strips, task.scratch);
+    strips_.fill(static_cast<const Element*>(buffers.input), task.strips, task.scratch);
     strips_.transform(task.scratch, task.strips, task.scratch + scratch_.points, task.are_even);
     const int64_t first = index % parts * division_.tiles;
     const int64_t end = std::min(first + division_.tiles, tiles.per_group());
@@ -197,18 +203,21 @@ void Winograd::run_tasks(const Buffers& buffers, const Source& source) const {
 }
 
 /// As the packed filter has its filters; zeros, if the kernels are not to add it.
-void Winograd::fill_bias(const Buffers& buffers) const {
+template <class Element>
+void Winograd<Element>::fill_bias(const Buffers& buffers) const {
   const int64_t group_filters = filter_.tiles().group_filters();
-  const OutputWriter<float, float> writer(problem_, buffers);
-  auto* bias = static_cast<float*>(buffers.workspace);
-  std::fill_n(bias, problem_.groups * group_filters, 0.0F);
+  const OutputWriter<Element, Compute> writer(problem_, buffers);
+  auto* bias = static_cast<Compute*>(buffers.workspace);
+  std::fill_n(bias, problem_.groups * group_filters, Compute(0));
   for (int64_t k = 0; range_ && k < problem_.k; ++k)
     bias[k / problem_.k_per_group() * group_filters + k % problem_.k_per_group()] =
         writer.bias_of(k);
 }
 
-void Winograd::sum_tile(const Buffers& buffers, const Task& task, const FilterTile& tile) const {
-  float* outputs[kMostTaskPixels];
+template <class Element>
+void Winograd<Element>::sum_tile(const Buffers& buffers, const Task& task,
+                                 const FilterTile& tile) const {
+  Compute* outputs[kMostTaskPixels];
   find_outputs(buffers, task, tile, outputs);
   const bool is_even = filter_.kind(task.source.packed, tile) == TileKind::kEven;
   const int64_t strips = task.strips.end - task.strips.begin;
@@ -219,21 +228,22 @@ void Winograd::sum_tile(const Buffers& buffers, const Task& task, const FilterTi
   for (int64_t i = 0; i < strips; ++i) {
     const int64_t first = i * strips_.strip_tiles();
     if (are_even[i])
-      winograd_.transform_output({task.scratch + scratch_.products + first * tile.width,
-                                  scratch_.products_stride, strips_[task.strips.begin + i].tiles,
-                                  tile.width, bias_of(buffers, tile),
-                                  range_.value_or(unbounded<float>()), outputs + 4 * first,
-                                  is_in_place(tile) && streams_});
+      kernels_.transform_output({task.scratch + scratch_.products + first * tile.width,
+                                 scratch_.products_stride, strips_[task.strips.begin + i].tiles,
+                                 tile.width, bias_of(buffers, tile),
+                                 range_.value_or(unbounded<Compute>()), outputs + 4 * first,
+                                 is_in_place(tile) && streams_});
   }
   if (even_strips < strips) sum_strips(buffers, task, tile, are_even, outputs);
   if (!is_in_place(tile)) write(buffers, task, tile);
 }
 
 /// Four of each tile of inputs, by rows; what lies outside the output goes to a pixel of the scratch.
-void Winograd::find_outputs(const Buffers& buffers, const Task& task, const FilterTile& tile,
-                            float** outputs) const {
+template <class Element>
+void Winograd<Element>::find_outputs(const Buffers& buffers, const Task& task,
+                                     const FilterTile& tile, Compute** outputs) const {
   const Problem& d = problem_;
-  auto* output = static_cast<float*>(buffers.output);
+  auto* output = static_cast<Compute*>(buffers.output);
   const int64_t first_pixel = pixel(strips_[task.strips.begin]);
   for (int64_t index = task.strips.begin; index < task.strips.end; ++index) {
     const Strip strip = strips_[index];
@@ -254,15 +264,16 @@ void Winograd::find_outputs(const Buffers& buffers, const Task& task, const Filt
 }
 
 /// The products of all points, summed over the channels.
-void Winograd::multiply(const Task& task, const FilterTile& tile) const {
-  static constexpr float kNoBias[WinogradFilter::Block::kMostFilters] = {};
+template <class Element>
+void Winograd<Element>::multiply(const Task& task, const FilterTile& tile) const {
+  static constexpr Compute kNoBias[WinogradFilter<Element>::Block::kMostFilters] = {};
   const int64_t tiles = (task.strips.end - task.strips.begin - 1) * strips_.strip_tiles() +
                         strips_[task.strips.end - 1].tiles;
   const int64_t c = problem_.c_per_group();
-  WindowTile<float> sum = {};
+  WindowTile<Compute> sum = {};
   sum.offsets = kChannelOffsets.data();
   sum.bias = kNoBias;
-  sum.range = unbounded<float>();
+  sum.range = unbounded<Compute>();
   for (int64_t i = 0; i < kWinogradPoints * c; i += sum.taps) {
     const int64_t point = i / c;
     const int64_t channel = i % c;
@@ -276,10 +287,11 @@ void Winograd::multiply(const Task& task, const FilterTile& tile) const {
   }
 }
 
-void Winograd::multiply_point(const FilterTile& tile, int64_t tiles, const float* inputs,
-                              float* products, WindowTile<float>& sum) const {
-  const float* windows[kTilePixels];
-  float* sums[kTilePixels];
+template <class Element>
+void Winograd<Element>::multiply_point(const FilterTile& tile, int64_t tiles, const Compute* inputs,
+                                       Compute* products, WindowTile<Compute>& sum) const {
+  const Compute* windows[kTilePixels];
+  Compute* sums[kTilePixels];
   for (int64_t i = 0; i < tiles; i += kTilePixels) {
     const int64_t pixels = std::min<int64_t>(kTilePixels, tiles - i);
     for (int64_t j = 0; j < kTilePixels; ++j) {
@@ -295,16 +307,17 @@ void Winograd::multiply_point(const FilterTile& tile, int64_t tiles, const float
 }
 
 /// Those that are not even, as the definition has them, by blocks of channels.
-void Winograd::sum_strips(const Buffers& buffers, const Task& task, const FilterTile& tile,
-                          const bool* are_even, float* const* outputs) const {
+template <class Element>
+void Winograd<Element>::sum_strips(const Buffers& buffers, const Task& task, const FilterTile& tile,
+                                   const bool* are_even, Compute* const* outputs) const {
   const int64_t c = problem_.c_per_group();
   const bool is_finite = filter_.kind(task.source.packed, tile) != TileKind::kNotFinite;
-  WinogradFilter::Block room;
+  typename WinogradFilter<Element>::Block room;
   int64_t offsets[kBlockTaps];
-  WindowTile<float> sum = {};
+  WindowTile<Compute> sum = {};
   sum.offsets = offsets;
   sum.bias = bias_of(buffers, tile);
-  sum.range = range_.value_or(unbounded<float>());
+  sum.range = range_.value_or(unbounded<Compute>());
   for (int64_t begin = 0; begin < c; begin += kBlockChannels) {
     const int64_t channels = std::min(kBlockChannels, c - begin);
     filter_.list_offsets(channels, strips_.row_stride(), strips_.channels(), offsets);
@@ -323,11 +336,13 @@ void Winograd::sum_strips(const Buffers& buffers, const Task& task, const Filter
 
 /// Adds the products of a block's weights to the sums of all outputs of a strip. Infinite weights, and
 /// NaN, must not meet the zeros that stand for the padding.
-void Winograd::sum_block(const Strip& strip, const FilterTile& tile, const float* first,
-                         bool is_finite, WindowTile<float>& sum, float* const* outputs) const {
+template <class Element>
+void Winograd<Element>::sum_block(const Strip& strip, const FilterTile& tile, const Compute* first,
+                                  bool is_finite, WindowTile<Compute>& sum,
+                                  Compute* const* outputs) const {
   const TapOrder order = filter_.order(sum.taps / kWinogradTaps);
   for (int64_t i = 0; i < strip.tiles; ++i) {
-    const float* windows[4];
+    const Compute* windows[4];
     for (int64_t j = 0; j < 4; ++j)
       windows[j] = first + j / 2 * strips_.row_stride() + (2 * i + j % 2) * strips_.channels();
     sum.windows = windows;
@@ -343,12 +358,14 @@ void Winograd::sum_block(const Strip& strip, const FilterTile& tile, const float
 }
 
 /// Those sums of a task that the kernels did not write in place.
-void Winograd::write(const Buffers& buffers, const Task& task, const FilterTile& tile) const {
+template <class Element>
+void Winograd<Element>::write(const Buffers& buffers, const Task& task,
+                              const FilterTile& tile) const {
   const Problem& d = problem_;
-  const float* sums = task.scratch + scratch_.sums;
-  const auto write_pixels = [&](int64_t first, int64_t count, const float* from) {
-    write_sums<float>(d, buffers, range_ ? &kernels_ : nullptr,
-                      {first, count, tile.first, tile.count}, from, tile.width, streams_);
+  const Compute* sums = task.scratch + scratch_.sums;
+  const auto write_pixels = [&](int64_t first, int64_t count, const Compute* from) {
+    write_sums<Element>(d, buffers, range_ ? &kernels_ : nullptr,
+                        {first, count, tile.first, tile.count}, from, tile.width, streams_);
   };
   const Strip first = strips_[task.strips.begin];
   const Strip last = strips_[task.strips.end - 1];
@@ -366,8 +383,7 @@ void Winograd::write(const Buffers& buffers, const Task& task, const FilterTile&
 
 std::string refuse_winograd(const Problem& problem) {
   const Problem& d = problem;
-  if (d.dtype != IM2WIN_FLOAT32 || d.math == IM2WIN_MATH_IEEE)
-    return "takes float32, but not with math ieee";
+  if (d.math == IM2WIN_MATH_IEEE) return "does not take math ieee";
   if (d.r != 3 || d.s != 3) return "takes 3 x 3 filters";
   if (d.stride_h != 1 || d.stride_w != 1 || d.dilation_h != 1 || d.dilation_w != 1)
     return "takes strides and dilations of 1";
@@ -395,15 +411,16 @@ bool is_winograd_worthwhile(const Problem& problem) {
   const double pixels = n * static_cast<double>(d.p) * static_cast<double>(d.q);
   const double tiles =
       n * static_cast<double>(ceil_div(d.p, 2)) * static_cast<double>(ceil_div(d.q, 2));
-  const double points = groups * c * k * kWinogradPoints;
-  const double packing = kPacking * (1 + points * sizeof(float) / kCache);
+  const double bytes = d.dtype == IM2WIN_FLOAT64 ? sizeof(double) : sizeof(float);
+  const double points_bytes = groups * c * k * kWinogradPoints * bytes;
+  const double packing = kPacking * (1 + points_bytes / kCache);
   const double saved =
       c * k * (pixels * kWinogradTaps + kPlainPacking - tiles * kWinogradPoints - packing);
   return groups * (saved - tiles * kTransform * (std::max(c, kVector) + k)) > kCall;
 }
 
 std::unique_ptr<Convolution> configure_winograd(const Problem& problem, const Target& target) {
-  return std::make_unique<Winograd>(problem, target);
+  return make_form<Winograd>(problem, target);
 }
 
 }  // namespace im2win::cpu

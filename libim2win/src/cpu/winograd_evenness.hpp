@@ -7,16 +7,18 @@ namespace im2win::cpu {
 
 // The largest magnitude over the mean. Gaussian data has 5, what is spread evenly over 40 powers of two
 // about 28. Inputs may have more than weights: after a ReLU many are zero, and strips are large samples.
-constexpr float kMostUnevenInputs = 64;
-constexpr float kMostUnevenWeights = 24;
+constexpr int kMostUnevenInputs = 64;
+constexpr int kMostUnevenWeights = 24;
 
 /// Of `count` values. False if one is not finite.
-inline bool is_even(const Spread<float>& spread, int64_t count, float most_uneven) {
+template <class Compute>
+bool is_even(const Spread<Compute>& spread, int64_t count, int most_uneven) {
   // Products of two, and sums of very many of these, are far from overflow and underflow.
-  constexpr float kLeast = 0x1p-50F;
-  constexpr float kMost = 0x1p50F;
+  constexpr Compute kLeast = 0x1p-50F;
+  constexpr Compute kMost = 0x1p50F;
   if (spread.sum == 0) return true;
-  return spread.largest * static_cast<float>(count) <= most_uneven * spread.sum &&
+  return spread.largest * static_cast<Compute>(count) <=
+             static_cast<Compute>(most_uneven) * spread.sum &&
          kLeast <= spread.largest && spread.largest <= kMost;
 }
 

@@ -10,7 +10,9 @@ namespace im2win::cpu {
 namespace {
 
 constexpr int64_t kAlignment = 64;
-constexpr int64_t kLine = kAlignment / sizeof(float);
+
+template <class Compute>
+constexpr int64_t kLine = kAlignment / sizeof(Compute);
 
 bool have_taps_first(const Problem& problem) {
   const int64_t* stride = problem.filter.stride;
@@ -20,52 +22,59 @@ bool have_taps_first(const Problem& problem) {
 
 }  // namespace
 
-WinogradFilter::WinogradFilter(const Problem& problem)
+template <class Element>
+WinogradFilter<Element>::WinogradFilter(const Problem& problem)
     : problem_(problem),
-      kernels_(choose_kernels<float>()),
-      winograd_(choose_winograd_kernels()),
+      kernels_(choose_kernels<Element>()),
       tiles_(problem),
       has_taps_first_(have_taps_first(problem)) {
   const int64_t tiles = problem.groups * tiles_.per_group();
   const int64_t weights = problem.groups * tiles_.group_filters() * problem.c_per_group();
-  const auto bytes = [](int64_t floats) {
-    return round_up(floats * int64_t{sizeof(float)}, kAlignment);
+  const auto bytes = [](int64_t elements) {
+    return round_up(elements * int64_t{sizeof(Compute)}, kAlignment);
   };
-  kinds_begin_ = bytes(kWinogradPoints * (weights + tiles * kLine));
+  kinds_begin_ = bytes(kWinogradPoints * (weights + tiles * kLine<Compute>));
   blocks_begin_ = kinds_begin_ + round_up(tiles, kAlignment);
   bytes_with_blocks_ = blocks_begin_ + bytes(kWinogradTaps * weights);
 }
 
 /// A line more than its weights: points a power of two apart would compete for the same sets of a cache.
-int64_t WinogradFilter::point_stride(const FilterTile& tile) const {
-  return problem_.c_per_group() * tile.width + kLine;
+template <class Element>
+int64_t WinogradFilter<Element>::point_stride(const FilterTile& tile) const {
+  return problem_.c_per_group() * tile.width + kLine<Compute>;
 }
 
-int64_t WinogradFilter::points_of(const FilterTile& tile) const {
-  return kWinogradPoints * (tile.offset / kWinogradTaps + tile.index * kLine);
+template <class Element>
+int64_t WinogradFilter<Element>::points_of(const FilterTile& tile) const {
+  return kWinogradPoints * (tile.offset / kWinogradTaps + tile.index * kLine<Compute>);
 }
 
-TileKind WinogradFilter::kind(const void* packed, const FilterTile& tile) const {
+template <class Element>
+TileKind WinogradFilter<Element>::kind(const void* packed, const FilterTile& tile) const {
   return reinterpret_cast<const TileKind*>(static_cast<const char*>(packed) +
                                            kinds_begin_)[tile.index];
 }
 
-const float* WinogradFilter::points(const void* packed, const FilterTile& tile,
-                                    int64_t point) const {
-  return static_cast<const float*>(packed) + points_of(tile) + point * point_stride(tile);
+template <class Element>
+auto WinogradFilter<Element>::points(const void* packed, const FilterTile& tile,
+                                     int64_t point) const -> const Compute* {
+  return static_cast<const Compute*>(packed) + points_of(tile) + point * point_stride(tile);
 }
 
-const float* WinogradFilter::block(const void* packed, const float* filter, const FilterTile& tile,
-                                   int64_t begin, Block& room) const {
+template <class Element>
+auto WinogradFilter<Element>::block(const void* packed, const Element* filter,
+                                    const FilterTile& tile, int64_t begin, Block& room) const
+    -> const Compute* {
   if (filter == nullptr)
-    return reinterpret_cast<const float*>(static_cast<const char*>(packed) + blocks_begin_) +
+    return reinterpret_cast<const Compute*>(static_cast<const char*>(packed) + blocks_begin_) +
            tile.offset + begin * kWinogradTaps * tile.width;
   copy_block(filter, tile, begin, room.weights);
   return room.weights;
 }
 
-void WinogradFilter::list_offsets(int64_t channels, int64_t row_stride, int64_t column_stride,
-                                  int64_t* offsets) const {
+template <class Element>
+void WinogradFilter<Element>::list_offsets(int64_t channels, int64_t row_stride,
+                                           int64_t column_stride, int64_t* offsets) const {
   for (int64_t i = 0; i < kWinogradTaps * channels; ++i) {
     const int64_t tap = has_taps_first_ ? i % kWinogradTaps : i / channels;
     const int64_t channel = has_taps_first_ ? i / kWinogradTaps : i % channels;
@@ -73,33 +82,36 @@ void WinogradFilter::list_offsets(int64_t channels, int64_t row_stride, int64_t 
   }
 }
 
-void WinogradFilter::transform(const float* filter, bool keeps_blocks, int32_t threads,
-                               void* packed) const {
+template <class Element>
+void WinogradFilter<Element>::transform(const Element* filter, bool keeps_blocks, int32_t threads,
+                                        void* packed) const {
   auto* bytes = static_cast<char*>(packed);
   auto* kinds = reinterpret_cast<TileKind*>(bytes + kinds_begin_);
-  auto* blocks = keeps_blocks ? reinterpret_cast<float*>(bytes + blocks_begin_) : nullptr;
+  auto* blocks = keeps_blocks ? reinterpret_cast<Compute*>(bytes + blocks_begin_) : nullptr;
   const int64_t per_group = tiles_.per_group();
   parallel_for(problem_.groups * per_group, threads, [&](int64_t index, int32_t) {
     const FilterTile tile = tiles_.tile(index / per_group, index % per_group);
-    kinds[index] = transform_tile(filter, tile, static_cast<float*>(packed) + points_of(tile),
+    kinds[index] = transform_tile(filter, tile, static_cast<Compute*>(packed) + points_of(tile),
                                   keeps_blocks ? blocks + tile.offset : nullptr);
   });
 }
 
 /// By blocks, which are transformed while they are in the first cache.
-TileKind WinogradFilter::transform_tile(const float* filter, const FilterTile& tile, float* points,
-                                        float* blocks) const {
+template <class Element>
+TileKind WinogradFilter<Element>::transform_tile(const Element* filter, const FilterTile& tile,
+                                                 Compute* points, Compute* blocks) const {
   Block room;
-  Spread<float> spreads[Block::kMostFilters] = {};
+  Spread<Compute> spreads[Block::kMostFilters] = {};
   const int64_t c = problem_.c_per_group();
   for (int64_t begin = 0; begin < c; begin += kBlockChannels) {
     const int64_t channels = std::min(kBlockChannels, c - begin);
-    float* weights = blocks == nullptr ? room.weights : blocks + begin * kWinogradTaps * tile.width;
+    Compute* weights =
+        blocks == nullptr ? room.weights : blocks + begin * kWinogradTaps * tile.width;
     copy_block(filter, tile, begin, weights);
     const int64_t channel = (has_taps_first_ ? kWinogradTaps : 1) * tile.width;
     const int64_t column = (has_taps_first_ ? 1 : channels) * tile.width;
-    winograd_.transform_filter({weights, channel, 3 * column, column, channels, tile.width,
-                                points + begin * tile.width, point_stride(tile), spreads});
+    kernels_.transform_filter({weights, channel, 3 * column, column, channels, tile.width,
+                               points + begin * tile.width, point_stride(tile), spreads});
   }
   TileKind kind = TileKind::kEven;
   for (int64_t k = 0; k < tile.width; ++k) {
@@ -109,12 +121,14 @@ TileKind WinogradFilter::transform_tile(const float* filter, const FilterTile& t
   return kind;
 }
 
-void WinogradFilter::copy_block(const float* filter, const FilterTile& tile, int64_t begin,
-                                float* weights) const {
+template <class Element>
+void WinogradFilter<Element>::copy_block(const Element* filter, const FilterTile& tile,
+                                         int64_t begin, Compute* weights) const {
   const int64_t* stride = problem_.filter.stride;
   const int64_t channels = std::min(kBlockChannels, problem_.c_per_group() - begin);
-  const float* source = filter + tile.first * stride[0] + begin * stride[1];
-  if (tile.count < tile.width) std::fill_n(weights, kWinogradTaps * channels * tile.width, 0.0F);
+  const Element* source = filter + tile.first * stride[0] + begin * stride[1];
+  if (tile.count < tile.width)
+    std::fill_n(weights, kWinogradTaps * channels * tile.width, Compute(0));
   if (has_taps_first_) {
     kernels_.load(
         {source, 1, stride[0], weights, tile.width, kWinogradTaps * channels, tile.count});
@@ -124,5 +138,10 @@ void WinogradFilter::copy_block(const float* filter, const FilterTile& tile, int
     kernels_.load({source + tap / 3 * stride[2] + tap % 3 * stride[3], stride[1], stride[0],
                    weights + tap * channels * tile.width, tile.width, channels, tile.count});
 }
+
+template class WinogradFilter<double>;
+template class WinogradFilter<float>;
+template class WinogradFilter<Float16>;
+template class WinogradFilter<BFloat16>;
 
 }  // namespace im2win::cpu

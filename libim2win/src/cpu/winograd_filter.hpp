@@ -18,29 +18,33 @@ constexpr int64_t kBlockTaps = kWinogradTaps * kBlockChannels;
 /// What a tile of filters may be used for.
 enum class TileKind : unsigned char { kEven, kUneven, kNotFinite };
 
+template <class Element>
 class WinogradFilter {
  public:
+  using Compute = typename ComputeOf<Element>::Type;
+
   /// Room for the weights of a block.
   struct Block {
-    static constexpr int64_t kMostFilters = int64_t{kMaxTileVectors} * kMaxVectorBytes / 4;
-    alignas(64) float weights[kBlockTaps * kMostFilters];
+    static constexpr int64_t kMostFilters =
+        int64_t{kMaxTileVectors} * kMaxVectorBytes / sizeof(Compute);
+    alignas(64) Compute weights[kBlockTaps * kMostFilters];
   };
 
   explicit WinogradFilter(const Problem& problem);
 
-  const FilterTiles<float>& tiles() const { return tiles_; }
+  const FilterTiles<Element>& tiles() const { return tiles_; }
   int64_t bytes() const { return blocks_begin_; }
   int64_t bytes_with_blocks() const { return bytes_with_blocks_; }
 
   /// With `keeps_blocks` it takes bytes_with_blocks().
-  void transform(const float* filter, bool keeps_blocks, int32_t threads, void* packed) const;
+  void transform(const Element* filter, bool keeps_blocks, int32_t threads, void* packed) const;
 
   TileKind kind(const void* packed, const FilterTile& tile) const;
-  const float* points(const void* packed, const FilterTile& tile, int64_t point) const;
+  const Compute* points(const void* packed, const FilterTile& tile, int64_t point) const;
   /// The weights of channels [begin, begin + kBlockChannels) of a tile, or fewer at the end: those kept,
   /// or, of a filter that is not null, copies in `room`.
-  const float* block(const void* packed, const float* filter, const FilterTile& tile, int64_t begin,
-                     Block& room) const;
+  const Compute* block(const void* packed, const Element* filter, const FilterTile& tile,
+                       int64_t begin, Block& room) const;
   /// How the weights of a block lie, of its `channels`.
   TapOrder order(int64_t channels) const { return {0, has_taps_first_ ? 1 : channels}; }
   /// Where in a panel (winograd_strips.hpp) each of them finds its input.
@@ -48,16 +52,16 @@ class WinogradFilter {
                     int64_t* offsets) const;
 
  private:
-  TileKind transform_tile(const float* filter, const FilterTile& tile, float* points,
-                          float* blocks) const;
-  void copy_block(const float* filter, const FilterTile& tile, int64_t begin, float* weights) const;
+  TileKind transform_tile(const Element* filter, const FilterTile& tile, Compute* points,
+                          Compute* blocks) const;
+  void copy_block(const Element* filter, const FilterTile& tile, int64_t begin,
+                  Compute* weights) const;
   int64_t point_stride(const FilterTile& tile) const;
   int64_t points_of(const FilterTile& tile) const;
 
   Problem problem_;
-  const Kernels<float>& kernels_;
-  const WinogradKernels& winograd_;
-  FilterTiles<float> tiles_;
+  const Kernels<Element>& kernels_;
+  FilterTiles<Element> tiles_;
   bool
       has_taps_first_;  // channel, tap in the filter, side by side, and in blocks; else tap, channel
   int64_t kinds_begin_;

@@ -9,14 +9,14 @@
 namespace im2win::cpu {
 namespace {
 
-constexpr int64_t kLine = 64 / sizeof(float);  // of a cache
+constexpr int64_t kLineBytes = 64;  // of a cache
 
 }  // namespace
 
-WinogradStrips::WinogradStrips(const Problem& problem, int64_t tiles)
+template <class Element>
+WinogradStrips<Element>::WinogradStrips(const Problem& problem, int64_t tiles)
     : problem_(problem),
-      kernels_(choose_kernels<float>()),
-      winograd_(choose_winograd_kernels()),
+      kernels_(choose_kernels<Element>()),
       rows_(ceil_div(problem.p, 2)),
       columns_(ceil_div(problem.q, 2)),
       per_row_(ceil_div(columns_, kMostTaskTiles)),
@@ -28,29 +28,34 @@ WinogradStrips::WinogradStrips(const Problem& problem, int64_t tiles)
       panel_columns_(2 * tiles_ + 2),
       row_stride_(panel_columns_ * channels_) {}
 
-Strip WinogradStrips::operator[](int64_t index) const {
+template <class Element>
+Strip WinogradStrips<Element>::operator[](int64_t index) const {
   const int64_t begin = index % per_row_ * tiles_;
   return {index / per_row_ / rows_, index / per_row_ % rows_, begin,
           std::min(tiles_, columns_ - begin)};
 }
 
 /// Neighbouring strips of an image share two rows of the panel.
-int64_t WinogradStrips::image_row(const StripBlock& block, int64_t index) const {
+template <class Element>
+int64_t WinogradStrips<Element>::image_row(const StripBlock& block, int64_t index) const {
   const int64_t images = (*this)[index].n - (*this)[block.begin].n;
   return 2 * (index - block.begin + images);
 }
 
-int64_t WinogradStrips::panel_offset(const StripBlock& block, int64_t index) const {
+template <class Element>
+int64_t WinogradStrips<Element>::panel_offset(const StripBlock& block, int64_t index) const {
   return image_row(block, index) * row_stride_;
 }
 
-void WinogradStrips::fill(const float* input, const StripBlock& block, float* panel) const {
+template <class Element>
+void WinogradStrips<Element>::fill(const Element* input, const StripBlock& block,
+                                   Compute* panel) const {
   const Problem& d = problem_;
   for (int64_t index = block.begin; index < block.end; ++index) {
     const Strip strip = (*this)[index];
     const bool is_first = index == block.begin || strip.row == 0;
-    const float* image = input + offset(d.input, strip.n, block.group * d.c_per_group(), 0, 0);
-    float* rows = panel + panel_offset(block, index);
+    const Element* image = input + offset(d.input, strip.n, block.group * d.c_per_group(), 0, 0);
+    Compute* rows = panel + panel_offset(block, index);
     for (int64_t i = is_first ? 0 : 2; i < 4; ++i)
       fill_row(image, strip.p() + i - d.padding_top, strip.q() - d.padding_left,
                rows + i * row_stride_);
@@ -58,7 +63,9 @@ void WinogradStrips::fill(const float* input, const StripBlock& block, float* pa
 }
 
 /// Row y of an image from column x on; zeros outside the image.
-void WinogradStrips::fill_row(const float* image, int64_t y, int64_t x, float* target) const {
+template <class Element>
+void WinogradStrips<Element>::fill_row(const Element* image, int64_t y, int64_t x,
+                                       Compute* target) const {
   const Problem& d = problem_;
   const int64_t* in = d.input.stride;
   const int64_t c = d.c_per_group();
@@ -67,12 +74,12 @@ void WinogradStrips::fill_row(const float* image, int64_t y, int64_t x, float* t
   const int64_t right = is_inside ? std::clamp<int64_t>(d.w - x, left, panel_columns_) : left;
   const int64_t count = right - left;
   const bool are_whole = c == channels_;  // else their vectors end in zeros
-  std::fill_n(target, (are_whole ? left : panel_columns_) * channels_, 0.0F);
+  std::fill_n(target, (are_whole ? left : panel_columns_) * channels_, Compute(0));
   if (are_whole)
-    std::fill_n(target + right * channels_, (panel_columns_ - right) * channels_, 0.0F);
+    std::fill_n(target + right * channels_, (panel_columns_ - right) * channels_, Compute(0));
   if (count == 0) return;
-  const float* source = image + y * in[2] + (x + left) * in[3];
-  float* inside = target + left * channels_;
+  const Element* source = image + y * in[2] + (x + left) * in[3];
+  Compute* inside = target + left * channels_;
   if (are_whole && in[1] == 1 && in[3] == c) {
     kernels_.load({source, 0, 1, inside, 0, 1, count * c});
   } else {
@@ -81,21 +88,29 @@ void WinogradStrips::fill_row(const float* image, int64_t y, int64_t x, float* t
 }
 
 /// An odd number of lines apart: the points do not compete for the same sets of a cache.
-int64_t WinogradStrips::point_stride() const {
+template <class Element>
+int64_t WinogradStrips<Element>::point_stride() const {
+  constexpr int64_t kLine = kLineBytes / sizeof(Compute);
   return (ceil_div(block_tiles() * channels_, kLine) | 1) * kLine;
 }
 
-void WinogradStrips::transform(const float* panel, const StripBlock& block, float* points,
-                               bool* are_even) const {
+template <class Element>
+void WinogradStrips<Element>::transform(const Compute* panel, const StripBlock& block,
+                                        Compute* points, bool* are_even) const {
   for (int64_t index = block.begin; index < block.end; ++index) {
     const int64_t tiles = (*this)[index].tiles;
-    float* target = points + (index - block.begin) * tiles_ * channels_;
-    Spread<float> spread;
-    winograd_.transform_input({panel + panel_offset(block, index), row_stride_, channels_,
-                               channels_, tiles, target, channels_, point_stride(), &spread});
+    Compute* target = points + (index - block.begin) * tiles_ * channels_;
+    Spread<Compute> spread;
+    kernels_.transform_input({panel + panel_offset(block, index), row_stride_, channels_, channels_,
+                              tiles, target, channels_, point_stride(), &spread});
     const int64_t inputs = 4 * (2 * tiles + 2) * problem_.c_per_group();
     are_even[index - block.begin] = is_even(spread, inputs, kMostUnevenInputs);
   }
 }
+
+template class WinogradStrips<double>;
+template class WinogradStrips<float>;
+template class WinogradStrips<Float16>;
+template class WinogradStrips<BFloat16>;
 
 }  // namespace im2win::cpu

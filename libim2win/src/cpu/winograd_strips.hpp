@@ -26,8 +26,11 @@ struct StripBlock {
   int64_t begin, end;
 };
 
+template <class Element>
 class WinogradStrips {
  public:
+  using Compute = typename ComputeOf<Element>::Type;
+
   /// For blocks of strips with `tiles` tiles together, if a strip has no more.
   WinogradStrips(const Problem& problem, int64_t tiles);
 
@@ -44,7 +47,7 @@ class WinogradStrips {
   int64_t channels() const { return channels_; }
   int64_t panel_elements() const { return panel_rows_ * row_stride_; }
   /// Copies what a block sees to the panel: row, column, channel.
-  void fill(const float* input, const StripBlock& block, float* panel) const;
+  void fill(const Element* input, const StripBlock& block, Compute* panel) const;
   /// What the first output of a strip sees first.
   int64_t panel_offset(const StripBlock& block, int64_t index) const;
   int64_t column_stride() const { return channels_; }
@@ -53,15 +56,15 @@ class WinogradStrips {
   /// Of the block's transformed inputs: point, tile, channel.
   int64_t point_stride() const;
   /// Says of each strip whether its inputs are even (see winograd.cpp).
-  void transform(const float* panel, const StripBlock& block, float* points, bool* are_even) const;
+  void transform(const Compute* panel, const StripBlock& block, Compute* points,
+                 bool* are_even) const;
 
  private:
   int64_t image_row(const StripBlock& block, int64_t index) const;
-  void fill_row(const float* image, int64_t y, int64_t x, float* target) const;
+  void fill_row(const Element* image, int64_t y, int64_t x, Compute* target) const;
 
   Problem problem_;
-  const Kernels<float>& kernels_;
-  const WinogradKernels& winograd_;
+  const Kernels<Element>& kernels_;
   int64_t rows_;     // of tiles, of an image
   int64_t columns_;  // likewise
   int64_t per_row_;
