@@ -115,7 +115,6 @@ class Im2win final : public Convolution {
 
   /// Each thread has its own of the filters' parts, which lie one after the other.
   void run_tasks(const Buffers& buffers, const Filters& filters) const;
-  void fill_bias(const Buffers& buffers) const;
   void find_chunk(const Buffers& buffers, const RowBlock& block, const Compute* panel,
                   Chunk& chunk) const;
   void sum_tile(const Buffers& buffers, const Chunk& chunk, const Filters& filters,
@@ -185,7 +184,8 @@ void Im2win<Element>::run_tasks(const Buffers& buffers, const Filters& filters) 
   const Problem& d = problem_;
   const auto* input = static_cast<const Element*>(buffers.input);
   char* panels = static_cast<char*>(buffers.workspace) + bias_bytes_;
-  fill_bias(buffers);
+  fill_bias<Element>(d, buffers, range_.has_value(), tiles_.group_filters(),
+                     static_cast<Compute*>(buffers.workspace));
   const int64_t rows = d.n * d.p;
   const int64_t parts = ceil_div(tiles_.per_group(), division_.tiles);
   const int64_t blocks = ceil_div(rows, division_.rows);
@@ -210,18 +210,6 @@ void Im2win<Element>::run_tasks(const Buffers& buffers, const Filters& filters) 
     }
     if (streams_) std::atomic_thread_fence(std::memory_order_seq_cst);
   });
-}
-
-/// As the packed filter has its filters; zeros, if the kernels are not to add it.
-template <class Element>
-void Im2win<Element>::fill_bias(const Buffers& buffers) const {
-  const OutputWriter<Element, Compute> writer(problem_, buffers);
-  auto* bias = static_cast<Compute*>(buffers.workspace);
-  std::fill_n(bias, problem_.groups * tiles_.group_filters(), Compute(0));
-  for (int64_t k = 0; range_ && k < problem_.k; ++k) {
-    const int64_t group = k / problem_.k_per_group();
-    bias[group * tiles_.group_filters() + k % problem_.k_per_group()] = writer.bias_of(k);
-  }
 }
 
 template <class Element>

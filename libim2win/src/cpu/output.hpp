@@ -1,6 +1,7 @@
 // Finished sums on their way to the output tensor: bias, residual, activation, rounding, layout.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -89,5 +90,16 @@ class OutputWriter {
   const Element* residual_;
   Element* output_;
 };
+
+/// The bias of the filters of each group, which is `group_filters` long; zeros if the kernels are not to
+/// add it.
+template <class Element, class Compute>
+void fill_bias(const Problem& problem, const Buffers& buffers, bool is_added, int64_t group_filters,
+               Compute* bias) {
+  const OutputWriter<Element, Compute> writer(problem, buffers);
+  std::fill_n(bias, problem.groups * group_filters, Compute(0));
+  for (int64_t k = 0; is_added && k < problem.k; ++k)
+    bias[k / problem.k_per_group() * group_filters + k % problem.k_per_group()] = writer.bias_of(k);
+}
 
 }  // namespace im2win::cpu

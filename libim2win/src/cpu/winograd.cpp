@@ -106,7 +106,6 @@ class Winograd final : public Convolution {
 
   Scratch lay_out_scratch() const;
   void run_tasks(const Buffers& buffers, const Source& source) const;
-  void fill_bias(const Buffers& buffers) const;
   void sum_tile(const Buffers& buffers, const Task& task, const FilterTile& tile) const;
   void find_outputs(const Buffers& buffers, const Task& task, const FilterTile& tile,
                     Compute** outputs) const;
@@ -184,7 +183,8 @@ void Winograd<Element>::run_tasks(const Buffers& buffers, const Source& source) 
   auto* scratch = reinterpret_cast<Compute*>(static_cast<char*>(buffers.workspace) + bias_bytes_);
   const int64_t parts = ceil_div(tiles.per_group(), division_.tiles);
   const int64_t blocks = ceil_div(strips_.count(), division_.rows);
-  fill_bias(buffers);
+  fill_bias<Element>(d, buffers, range_.has_value(), tiles.group_filters(),
+                     static_cast<Compute*>(buffers.workspace));
   parallel_for(d.groups * blocks * parts, target_.threads, [&](int64_t index, int32_t thread) {
     const int64_t begin = index / parts % blocks * division_.rows;
     Task task = {};
@@ -200,18 +200,6 @@ void Winograd<Element>::run_tasks(const Buffers& buffers, const Source& source) 
       sum_tile(buffers, task, tiles.tile(task.strips.group, tile));
     if (streams_) std::atomic_thread_fence(std::memory_order_seq_cst);
   });
-}
-
-/// As the packed filter has its filters; zeros, if the kernels are not to add it.
-template <class Element>
-void Winograd<Element>::fill_bias(const Buffers& buffers) const {
-  const int64_t group_filters = filter_.tiles().group_filters();
-  const OutputWriter<Element, Compute> writer(problem_, buffers);
-  auto* bias = static_cast<Compute*>(buffers.workspace);
-  std::fill_n(bias, problem_.groups * group_filters, Compute(0));
-  for (int64_t k = 0; range_ && k < problem_.k; ++k)
-    bias[k / problem_.k_per_group() * group_filters + k % problem_.k_per_group()] =
-        writer.bias_of(k);
 }
 
 template <class Element>
@@ -320,7 +308,7 @@ void Winograd<Element>::sum_strips(const Buffers& buffers, const Task& task, con
   sum.range = range_.value_or(unbounded<Compute>());
   for (int64_t begin = 0; begin < c; begin += kBlockChannels) {
     const int64_t channels = std::min(kBlockChannels, c - begin);
-    filter_.list_offsets(channels, strips_.row_stride(), strips_.channels(), offsets);
+    filter_.list_offsets(channels, strips_.row_stride(), strips_.column_stride(), offsets);
     sum.taps = kWinogradTaps * channels;
     sum.filters = filter_.block(task.source.packed, task.source.filter, tile, begin, room);
     sum.is_first = begin == 0;
@@ -344,7 +332,7 @@ void Winograd<Element>::sum_block(const Strip& strip, const FilterTile& tile, co
   for (int64_t i = 0; i < strip.tiles; ++i) {
     const Compute* windows[4];
     for (int64_t j = 0; j < 4; ++j)
-      windows[j] = first + j / 2 * strips_.row_stride() + (2 * i + j % 2) * strips_.channels();
+      windows[j] = first + j / 2 * strips_.row_stride() + (2 * i + j % 2) * strips_.column_stride();
     sum.windows = windows;
     sum.sums = outputs + 4 * i;
     sum.next = windows[0];

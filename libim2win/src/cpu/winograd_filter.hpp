@@ -62,8 +62,8 @@ class WinogradFilter {
   Problem problem_;
   const Kernels<Element>& kernels_;
   FilterTiles<Element> tiles_;
-  bool
-      has_taps_first_;  // channel, tap in the filter, side by side, and in blocks; else tap, channel
+  /// Whether taps lie side by side, in the filter and in blocks: channel, tap; else tap, channel.
+  bool has_taps_first_;
   int64_t kinds_begin_;
   int64_t blocks_begin_;
   int64_t bytes_with_blocks_;
