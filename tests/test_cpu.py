@@ -35,7 +35,7 @@ SMALL_PLANES = replace(DEPTHWISE, h=5, w=6)  # by channels in every layout
 
 # Channels on two, and on all, of the sides of what a panel, a tile or a part of the taps holds.
 MANY_TAPS = [
-    Problem(n=2, c=c, h=4, w=5, k=k, padding=same(1)) for c, k in [(113, 64), (114, 65), (600, 3)]
+    Problem(n=2, c=c, h=4, w=5, k=k, padding=same(1)) for c, k in [(56, 64), (57, 65), (600, 3)]
 ]
 
 # Pixels on both sides of how many are few, and filters in more than one part.

@@ -35,7 +35,10 @@ constexpr int64_t kChunkPixels = 144;  // whole register tiles, and whole lines 
 constexpr int64_t kMostChunkPixels = std::max(kChunkPixels, kFewPixels);
 constexpr int64_t kTileBytes = int64_t{kMaxTileVectors} * kMaxVectorBytes;  // of a pixel's sums
 constexpr int64_t kCachedBytes = int64_t{16} * 1024 * 1024;  // what a last-level cache may keep
-constexpr int64_t kTapBytes = int64_t{256} * 1024;  // of a tile's filters, for a second-level cache
+
+// Taps of a tile, at most, that its chunk goes through at a time: their filters shall stay in the cache
+// from one register tile to the next. Sums of parts err less than one long chain of sums does.
+constexpr int64_t kMostPartTaps = 512;
 
 // Of a panel and of the packed filter: below it, all sizes that follow fit 64 bits.
 constexpr int64_t kMaxElements = int64_t{1} << 36;
@@ -77,8 +80,7 @@ class Im2win final : public Convolution {
         panel_bytes_(round_up(panel_.bytes(), kAlignment)),
         offsets_begin_(round_up(tiles_.bytes(), kAlignment)),
         offsets_bytes_(problem.window_elements() * int64_t{sizeof(int64_t)}),
-        part_elements_(packs_as_it_goes_ ? part_taps(tiles_.tile_filters()) * tiles_.tile_filters()
-                                         : 0) {}
+        part_elements_(packs_as_it_goes_ ? part_taps() * tiles_.tile_filters() : 0) {}
 
   int64_t workspace_bytes() const override { return bias_bytes_ + panel_bytes_ * target_.threads; }
   int64_t packed_filter_bytes() const override { return offsets_begin_ + offsets_bytes_; }
@@ -123,11 +125,9 @@ class Im2win final : public Convolution {
                 WindowTile<Compute>& sum, Compute* const* sums, bool streams) const;
   void sum_part(const Chunk& chunk, const FilterTile& tile, int64_t first_tap, bool is_inside,
                 WindowTile<Compute>& sum, Compute* const* sums) const;
-  /// Of a tile that is `width` filters wide, so that what it has of them stays in the cache.
-  int64_t part_taps(int64_t width) const {
+  int64_t part_taps() const {
     const int64_t taps = problem_.window_elements();
-    const int64_t fitting = kTapBytes / (width * int64_t{sizeof(Compute)});
-    return ceil_div(taps, ceil_div(taps, fitting));
+    return ceil_div(taps, ceil_div(taps, kMostPartTaps));
   }
   int64_t parts_bytes() const {
     return round_up(part_elements_ * target_.threads * int64_t{sizeof(Compute)}, kAlignment);
@@ -250,12 +250,11 @@ void Im2win<Element>::sum_tile(const Buffers& buffers, const Chunk& chunk, const
   if (!is_in_place) write(buffers, chunk, tile, rows);
 }
 
-/// Taps by parts that leave their filters in the cache from one register tile to the next.
 template <class Element>
 void Im2win<Element>::sum_taps(const Chunk& chunk, const Filters& filters, const FilterTile& tile,
                                WindowTile<Compute>& sum, Compute* const* sums, bool streams) const {
   const int64_t taps = problem_.window_elements();
-  const int64_t part = part_taps(tile.width);
+  const int64_t part = part_taps();
   for (int64_t tap = 0; tap < taps; tap += part) {
     sum.offsets = filters.offsets + tap;
     sum.taps = std::min(part, taps - tap);

@@ -9,21 +9,25 @@ namespace {
 // Of filters: as many as leave registers for their factors.
 constexpr int kTileVectors = IM2WIN_VECTOR_BYTES == 64 ? 4 : 2;
 
-/// Each output is one chain of sums in the order of its taps, however the taps are cut into calls.
-/// All loops over the tile are unrolled: its sums would else lie in memory.
+/// The sums that a tile continues: on their way to the cache while its taps are summed.
+template <int kVectors, int kPixels, class Compute>
+inline void prefetch_sums(const WindowTile<Compute>& tile) {
+  for (int pixel = 0; pixel < kPixels; ++pixel)
+    for (int v = 0; v < kVectors; ++v)
+      __builtin_prefetch(tile.sums[pixel] + v * VectorOf<Compute>::kElements, 1);
+}
+
+/// A call's taps are one chain of sums in their order, which is added to those of the calls before: some
+/// short chains err less than a long one. All loops over the tile are unrolled: its sums would else lie
+/// in memory.
 template <int kVectors, int kPixels, class Compute>
 void sum_windows(const WindowTile<Compute>& tile) {
   constexpr int64_t kElements = VectorOf<Compute>::kElements;
-  const bool is_first = tile.is_first;
+  if (!tile.is_first) prefetch_sums<kVectors, kPixels>(tile);
   const Compute* windows[kPixels];
-  Vector<Compute> sums[kPixels][kVectors];
+  Vector<Compute> sums[kPixels][kVectors] = {};
 #pragma GCC unroll 6
-  for (int pixel = 0; pixel < kPixels; ++pixel) {
-    windows[pixel] = tile.windows[pixel];
-#pragma GCC unroll 4
-    for (int v = 0; v < kVectors; ++v)
-      sums[pixel][v] = is_first ? Vector<Compute>{} : load(tile.sums[pixel] + v * kElements);
-  }
+  for (int pixel = 0; pixel < kPixels; ++pixel) windows[pixel] = tile.windows[pixel];
   const Compute* filters = tile.filters;
   const Compute* next = tile.next;
   const int64_t next_step = tile.next_step;
@@ -35,6 +39,13 @@ void sum_windows(const WindowTile<Compute>& tile) {
       const Vector<Compute> input = broadcast(windows[pixel][offset]);
 #pragma GCC unroll 4
       for (int v = 0; v < kVectors; ++v) sums[pixel][v] += input * load(filters + v * kElements);
+    }
+  }
+  if (!tile.is_first) {
+#pragma GCC unroll 6
+    for (int pixel = 0; pixel < kPixels; ++pixel) {
+#pragma GCC unroll 4
+      for (int v = 0; v < kVectors; ++v) sums[pixel][v] += load(tile.sums[pixel] + v * kElements);
     }
   }
   if (tile.is_last) {

@@ -40,8 +40,8 @@ constexpr int64_t kCachedBytes = int64_t{16} * 1024 * 1024;  // what a last-leve
 constexpr int64_t kMostWeights = int64_t{1} << 40;  // of one tap
 constexpr int64_t kMostInputChannels = int64_t{1} << 30;
 
-// Channels, side by side, whose products are summed at once.
-constexpr int64_t kMostChannels = 512;
+// Channels, side by side, whose products are summed in one chain: some short ones err less than a long one.
+constexpr int64_t kMostChannels = 128;
 constexpr auto kChannelOffsets = [] {
   std::array<int64_t, kMostChannels> offsets = {};
   std::iota(offsets.begin(), offsets.end(), int64_t{0});
