@@ -41,6 +41,16 @@ def integers(shape: tuple[int, ...], dtype: str, *what: object) -> Array:
     return generator(shape, *what).integers(-2, 3, shape).astype(DTYPES[dtype])
 
 
+def strided(array: Array, layout: str) -> Array:
+    """An equal array with the channels first, last, or no two elements side by side."""
+    result: Array = array
+    if layout == "nhwc":
+        result = np.ascontiguousarray(array.transpose(0, 2, 3, 1)).transpose(0, 3, 1, 2)
+    elif layout == "apart":
+        result = np.repeat(array[..., None], 2, axis=4)[..., 0]
+    return result
+
+
 def windows(x: Array, problem: Problem) -> Array:
     """[N, C, P, Q, R, S]: each output's window of the padded input."""
     padded = np.pad(x, ((0, 0), (0, 0), *problem.padding))

@@ -21,6 +21,7 @@ from numerics import (
     convolution,
     integers,
     normal,
+    strided,
     tolerance,
 )
 from problems import FILTER_EDGES, GEOMETRY, PIXEL_EDGES, Problem, same
@@ -44,16 +45,6 @@ FEW_PIXELS = [
     Problem(n=3, c=240, h=9, w=8, k=150, padding=((1, 0), (0, 1)), groups=2),
     Problem(n=2, c=115, h=9, w=8, k=5),
 ]
-
-
-def strided(array: Array, layout: str) -> Array:
-    """An equal array with the channels first, last, or no two elements side by side."""
-    result: Array = array
-    if layout == "nhwc":
-        result = np.ascontiguousarray(array.transpose(0, 2, 3, 1)).transpose(0, 3, 1, 2)
-    elif layout == "apart":
-        result = np.repeat(array[..., None], 2, axis=4)[..., 0]
-    return result
 
 
 def run(problem: Problem, x: Array, weight: Array, layouts: tuple[str, str], **options: Any) -> Any:

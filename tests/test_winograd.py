@@ -8,10 +8,18 @@ import pytest
 
 import im2win
 from capi import CPU
-from numerics import DTYPES, Array, assert_convolved, convolution, generator, integers, normal
+from numerics import (
+    DTYPES,
+    Array,
+    assert_convolved,
+    convolution,
+    generator,
+    integers,
+    normal,
+    strided,
+)
 from problems import Problem, around, same
 from targets import Target
-from test_cpu import strided
 
 WINOGRAD = Target(CPU, "winograd")
 PLAIN = Target(CPU, "im2win")

@@ -15,9 +15,8 @@ constexpr int64_t kAlignment = 64;
 constexpr int64_t kPanelElements = int64_t{32} * 1024;  // of input rows, if a window fits
 constexpr int64_t kCachedFilterBytes = int64_t{12} * 1024;
 constexpr int64_t kCachedBlockBytes = int64_t{40} * 1024;
-constexpr int64_t kBlockStep = 32;                   // channels; whole vectors on any machine
-constexpr int64_t kCachedBytes = int64_t{16} << 20;  // what a last-level cache may hold already
-constexpr int64_t kPackedChannels = 64;              // that a task packs
+constexpr int64_t kBlockStep = 32;       // channels; whole vectors on any machine
+constexpr int64_t kPackedChannels = 64;  // that a task packs
 
 /// Channels that a block takes in place: all, in the order in which they lie, if their filters stay
 /// in the first-level cache; else so many that the rows they see stay there too.

@@ -54,6 +54,7 @@ FilterTile FilterTiles<Element>::tile(int64_t group, int64_t index) const {
   const int64_t vectors = ceil_div(count, kernels_.vector_elements);
   return {group * tiles_ + index,
           group * problem_.k_per_group() + begin,
+          group * group_filters_ + begin,
           begin,
           count,
           vectors,

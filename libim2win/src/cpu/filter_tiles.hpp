@@ -13,6 +13,7 @@ namespace im2win::cpu {
 struct FilterTile {
   int64_t index;  // of the tile, over all groups
   int64_t first;  // of the problem's filters
+  int64_t place;  // of the first one among those of all groups, padded
   int64_t begin;
   int64_t count;
   int64_t vectors;

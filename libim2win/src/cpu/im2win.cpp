@@ -34,7 +34,6 @@ constexpr int64_t kAlignment = 64;
 constexpr int64_t kChunkPixels = 144;  // whole register tiles, and whole lines of a cache
 constexpr int64_t kMostChunkPixels = std::max(kChunkPixels, kFewPixels);
 constexpr int64_t kTileBytes = int64_t{kMaxTileVectors} * kMaxVectorBytes;  // of a pixel's sums
-constexpr int64_t kCachedBytes = int64_t{16} * 1024 * 1024;  // what a last-level cache may keep
 
 // Taps of a tile, at most, that its chunk goes through at a time: their filters shall stay in the cache
 // from one register tile to the next. Sums of parts err less than one long chain of sums does.
@@ -111,8 +110,7 @@ class Im2win final : public Convolution {
     int64_t begin, count;
     int64_t first_filter;  // of the task, in the group
     const Compute* windows[kMostChunkPixels];
-    Compute*
-        outputs[kMostChunkPixels];  // of the group's first filter, if they are written in place
+    Compute* outputs[kMostChunkPixels];  // of the group's first filter, where written in place
   };
 
   /// Each thread has its own of the filters' parts, which lie one after the other.
@@ -132,15 +130,13 @@ class Im2win final : public Convolution {
   int64_t parts_bytes() const {
     return round_up(part_elements_ * target_.threads * int64_t{sizeof(Compute)}, kAlignment);
   }
-  const Compute* bias_of(const Buffers& buffers, int64_t group, const FilterTile& tile) const {
-    return static_cast<const Compute*>(buffers.workspace) + group * tiles_.group_filters() +
-           tile.begin;
+  const Compute* bias_of(const Buffers& buffers, const FilterTile& tile) const {
+    return static_cast<const Compute*>(buffers.workspace) + tile.place;
   }
   void write(const Buffers& buffers, const Chunk& chunk, const FilterTile& tile,
              const Compute* sums) const {
-    const int64_t first_k = chunk.group * problem_.k_per_group() + tile.begin;
     write_sums<Element>(problem_, buffers, range_ ? &kernels_ : nullptr,
-                        {chunk.begin, chunk.count, first_k, tile.count}, sums, tile.width,
+                        {chunk.begin, chunk.count, tile.first, tile.count}, sums, tile.width,
                         streams_);
   }
 
@@ -186,26 +182,21 @@ void Im2win<Element>::run_tasks(const Buffers& buffers, const Filters& filters) 
   char* panels = static_cast<char*>(buffers.workspace) + bias_bytes_;
   fill_bias<Element>(d, buffers, range_.has_value(), tiles_.group_filters(),
                      static_cast<Compute*>(buffers.workspace));
-  const int64_t rows = d.n * d.p;
-  const int64_t parts = ceil_div(tiles_.per_group(), division_.tiles);
-  const int64_t blocks = ceil_div(rows, division_.rows);
-  parallel_for(d.groups * blocks * parts, target_.threads, [&](int64_t task, int32_t thread) {
+  parallel_for(division_.tasks(), target_.threads, [&](int64_t task, int32_t thread) {
     auto* panel = reinterpret_cast<Compute*>(panels + thread * panel_bytes_);
     Filters own = filters;
     own.part += thread * part_elements_;
-    const int64_t row = task / parts % blocks * division_.rows;
-    const RowBlock block = {task / parts / blocks, row, std::min(row + division_.rows, rows)};
-    const int64_t tile_begin = task % parts * division_.tiles;
-    const int64_t tile_end = std::min(tile_begin + division_.tiles, tiles_.per_group());
+    const Share share = division_.share(task);
+    const RowBlock block = {share.group, share.begin, share.end};
     panel_.fill(input, block, panel);
     const int64_t end = block.end * d.q;
     Chunk chunk;
     chunk.group = block.group;
-    chunk.first_filter = tiles_.tile(block.group, tile_begin).begin;
+    chunk.first_filter = tiles_.tile(block.group, share.tiles_begin).begin;
     for (chunk.begin = block.begin * d.q; chunk.begin < end; chunk.begin += chunk_pixels_) {
       chunk.count = std::min(chunk_pixels_, end - chunk.begin);
       find_chunk(buffers, block, panel, chunk);
-      for (int64_t index = tile_begin; index < tile_end; ++index)
+      for (int64_t index = share.tiles_begin; index < share.tiles_end; ++index)
         sum_tile(buffers, chunk, own, tiles_.tile(block.group, index));
     }
     if (streams_) std::atomic_thread_fence(std::memory_order_seq_cst);
@@ -244,7 +235,7 @@ void Im2win<Element>::sum_tile(const Buffers& buffers, const Chunk& chunk, const
     sums[i] = is_in_place ? chunk.outputs[i] + tile.begin : rows + i * tile.width;
   if (chunk.count < kMostChunkPixels) sums[chunk.count] = rows + chunk.count * tile.width;
   WindowTile<Compute> sum = {};
-  sum.bias = bias_of(buffers, chunk.group, tile);
+  sum.bias = bias_of(buffers, tile);
   sum.range = range_.value_or(unbounded<Compute>());
   sum_taps(chunk, filters, tile, sum, sums, is_in_place && streams_);
   if (!is_in_place) write(buffers, chunk, tile, rows);
@@ -289,7 +280,7 @@ void Im2win<Element>::sum_part(const Chunk& chunk, const FilterTile& tile, int64
     sum.sums = sums + i;
     sum.next = chunk.windows[i] + ahead.distance;
     if (!is_inside) {
-      kernels_.sum_windows[tile.vectors - 1][(pixels - 1) / kPixelStep](sum);
+      kernels_.sum_pixels(tile.vectors, pixels, sum);
       continue;
     }
     for (int64_t j = 0; j < pixels; ++j) {

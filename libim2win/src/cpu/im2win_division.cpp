@@ -35,7 +35,20 @@ Division divide_rows(const OutputRows& rows, int64_t groups, int64_t tiles, int3
 
   const int64_t blocks =
       round_up(ceil_div(rows.count, rows.most), ceil_div(threads, parts * groups));
-  return {ceil_div(rows.count, blocks), ceil_div(tiles, parts)};
+  return {groups, rows.count, tiles, ceil_div(rows.count, blocks), ceil_div(tiles, parts)};
+}
+
+int64_t Division::tasks() const {
+  return groups * ceil_div(all_rows, rows) * ceil_div(all_tiles, tiles);
+}
+
+Share Division::share(int64_t task) const {
+  const int64_t parts = ceil_div(all_tiles, tiles);
+  const int64_t blocks = ceil_div(all_rows, rows);
+  const int64_t begin = task / parts % blocks * rows;
+  const int64_t tiles_begin = task % parts * tiles;
+  return {task / parts / blocks, begin, std::min(begin + rows, all_rows), tiles_begin,
+          std::min(tiles_begin + tiles, all_tiles)};
 }
 
 }  // namespace im2win::cpu

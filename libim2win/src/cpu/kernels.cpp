@@ -32,4 +32,5 @@ template <>
 const Kernels<BFloat16>& choose_kernels() {
   return choose_set().bfloat16;
 }
+
 }  // namespace im2win::cpu

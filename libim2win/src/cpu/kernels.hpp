@@ -160,6 +160,10 @@ struct Kernels {
   int max_tile_vectors;
   /// [vectors - 1][pixels / kPixelStep - 1]
   void (*sum_windows[kMaxTileVectors][kTilePixels / kPixelStep])(const WindowTile<Compute>& tile);
+  /// By the least register tile that holds the pixels: it may have one more, which is read and written.
+  void sum_pixels(int64_t vectors, int64_t pixels, const WindowTile<Compute>& tile) const {
+    sum_windows[vectors - 1][(pixels - 1) / kPixelStep](tile);
+  }
   void (*sum_channels)(const ChannelRow<Compute>& row);
   void (*sum_plane)(const PlaneSum<Compute>& sum);
   void (*transform_input)(const InputTiles<Compute>& tiles);

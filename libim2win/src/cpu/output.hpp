@@ -12,6 +12,8 @@
 
 namespace im2win::cpu {
 
+constexpr int64_t kCachedBytes = int64_t{16} * 1024 * 1024;  // what a last-level cache may keep
+
 /// Of an element, from element [0, 0, 0, 0].
 inline int64_t offset(const Tensor& tensor, int64_t n, int64_t k, int64_t p, int64_t q) {
   return n * tensor.stride[0] + k * tensor.stride[1] + p * tensor.stride[2] + q * tensor.stride[3];

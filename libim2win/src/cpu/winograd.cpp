@@ -34,7 +34,6 @@ namespace {
 
 constexpr int64_t kAlignment = 64;
 constexpr int64_t kMostTaskPixels = 4 * kMostTaskTiles;
-constexpr int64_t kCachedBytes = int64_t{16} * 1024 * 1024;  // what a last-level cache may keep
 
 // Below these all sizes that follow fit 64 bits.
 constexpr int64_t kMostWeights = int64_t{1} << 40;  // of one tap
@@ -122,8 +121,7 @@ class Winograd final : public Convolution {
     return writes_in_place_ && tile.count == tile.width;
   }
   const Compute* bias_of(const Buffers& buffers, const FilterTile& tile) const {
-    return static_cast<const Compute*>(buffers.workspace) +
-           tile.offset / problem_.window_elements();
+    return static_cast<const Compute*>(buffers.workspace) + tile.place;
   }
   /// Of a strip's first output, over all images.
   int64_t pixel(const Strip& strip) const {
@@ -178,25 +176,19 @@ typename Winograd<Element>::Scratch Winograd<Element>::lay_out_scratch() const {
 
 template <class Element>
 void Winograd<Element>::run_tasks(const Buffers& buffers, const Source& source) const {
-  const Problem& d = problem_;
   const FilterTiles<Element>& tiles = filter_.tiles();
   auto* scratch = reinterpret_cast<Compute*>(static_cast<char*>(buffers.workspace) + bias_bytes_);
-  const int64_t parts = ceil_div(tiles.per_group(), division_.tiles);
-  const int64_t blocks = ceil_div(strips_.count(), division_.rows);
-  fill_bias<Element>(d, buffers, range_.has_value(), tiles.group_filters(),
+  fill_bias<Element>(problem_, buffers, range_.has_value(), tiles.group_filters(),
                      static_cast<Compute*>(buffers.workspace));
-  parallel_for(d.groups * blocks * parts, target_.threads, [&](int64_t index, int32_t thread) {
-    const int64_t begin = index / parts % blocks * division_.rows;
+  parallel_for(division_.tasks(), target_.threads, [&](int64_t index, int32_t thread) {
+    const Share share = division_.share(index);
     Task task = {};
     task.source = source;
-    task.strips = {index / parts / blocks, begin,
-                   std::min(begin + division_.rows, strips_.count())};
+    task.strips = {share.group, share.begin, share.end};
     task.scratch = scratch + thread * scratch_.elements;
     strips_.fill(static_cast<const Element*>(buffers.input), task.strips, task.scratch);
     strips_.transform(task.scratch, task.strips, task.scratch + scratch_.points, task.are_even);
-    const int64_t first = index % parts * division_.tiles;
-    const int64_t end = std::min(first + division_.tiles, tiles.per_group());
-    for (int64_t tile = first; tile < end; ++tile)
+    for (int64_t tile = share.tiles_begin; tile < share.tiles_end; ++tile)
       sum_tile(buffers, task, tiles.tile(task.strips.group, tile));
     if (streams_) std::atomic_thread_fence(std::memory_order_seq_cst);
   });
@@ -290,7 +282,7 @@ void Winograd<Element>::multiply_point(const FilterTile& tile, int64_t tiles, co
     sum.windows = windows;
     sum.sums = sums;
     sum.next = windows[0];
-    kernels_.sum_windows[tile.vectors - 1][(pixels - 1) / kPixelStep](sum);
+    kernels_.sum_pixels(tile.vectors, pixels, sum);
   }
 }
 
@@ -337,7 +329,7 @@ void Winograd<Element>::sum_block(const Strip& strip, const FilterTile& tile, co
     sum.sums = outputs + 4 * i;
     sum.next = windows[0];
     if (is_finite || !problem_.is_padded()) {
-      kernels_.sum_windows[tile.vectors - 1][4 / kPixelStep - 1](sum);
+      kernels_.sum_pixels(tile.vectors, 4, sum);
       continue;
     }
     for (int64_t j = 0; j < 4; ++j)

@@ -46,7 +46,7 @@ int64_t WinogradFilter<Element>::point_stride(const FilterTile& tile) const {
 
 template <class Element>
 int64_t WinogradFilter<Element>::points_of(const FilterTile& tile) const {
-  return kWinogradPoints * (tile.offset / kWinogradTaps + tile.index * kLine<Compute>);
+  return kWinogradPoints * (tile.place * problem_.c_per_group() + tile.index * kLine<Compute>);
 }
 
 template <class Element>
