@@ -4,6 +4,7 @@
 #include <cuda.h>
 
 #include <cstdint>
+#include <type_traits>
 
 namespace im2win::cuda::ptx {
 
@@ -263,6 +264,17 @@ __device__ __forceinline__ void store_transposed(void* row, uint32_t matrix0, ui
                    static_cast<uint32_t>(__cvta_generic_to_shared(row))),
                "r"(matrix0), "r"(matrix1)
                : "memory");
+}
+
+/// *to = word, of 2 to 16 bytes, that the L2 cache keeps less long than others (PTX ISA, cache operators, cs).
+template <class Word>
+__device__ __forceinline__ void store_streaming(Word* to, const Word& word) {
+  constexpr int kBytes = sizeof(Word);
+  using Pair = std::conditional_t<kBytes == 8, uint2, uint4>;
+  using One = std::conditional_t<kBytes == 2, unsigned short, unsigned int>;
+  using Bits = std::conditional_t<kBytes <= 4, One, Pair>;
+  static_assert(sizeof(Bits) == kBytes);
+  __stcs(reinterpret_cast<Bits*>(to), reinterpret_cast<const Bits&>(word));
 }
 
 /// To the nearest of 10 bits of mantissa, ties away from zero.

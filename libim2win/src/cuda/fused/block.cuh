@@ -50,9 +50,14 @@ struct Kernel {
   // Of a thread, once the warpgroups have dealt anew what the block has from launch: sums, and what the
   // compiler was seen to need beside them.
   static constexpr int kLaunchRegisters = kShape.staging_warpgroups == 1 ? 168 : 128;
+  static constexpr bool kHasLowSums = kOperands == Operands::kSplit &&
+                                      kInstructions == Instructions::kWgmma &&
+                                      kShape.has_low_sums();
   static constexpr int kMultiplyingRegisters =
-      std::clamp(kOperands == Operands::kSplit ? (2 * kSums + 56) / 8 * 8 : (kSums + 88) / 8 * 8,
-                 std::max(kLaunchRegisters, 136), 200);
+      std::clamp(kOperands != Operands::kSplit ? (kSums + 88) / 8 * 8
+                 : kHasLowSums                 ? (3 * kSums + 48) / 8 * 8
+                                               : (2 * kSums + 56) / 8 * 8,
+                 std::max(kLaunchRegisters, 136), kShape.registers());
   static constexpr int kStagingRegisters = kShape.staging_warpgroups == 1
                                                ? 3 * kLaunchRegisters - 2 * kMultiplyingRegisters
                                                : 2 * kLaunchRegisters - kMultiplyingRegisters;

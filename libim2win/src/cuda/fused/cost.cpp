@@ -9,7 +9,8 @@ namespace im2win::cuda::fused {
 struct CostModel::Rates {
   double norm;             // see cycles()
   double batch, slab_end;  // cycles of a warpgroup that multiplies, beside those of products
-  double filters = 0;      // cycles a byte
+  double low_sums_batch = 0, low_sums_slab_end = 0;  // with sums of low products (KernelShape)
+  double filters = 0;                                // cycles a byte
   // Of a slab and of each of its units: from the input as it is, from boxes of lines, from lines; of a line.
   double slab = 0, unit = 0;
   double boxed_slab = 0, boxed_unit = 0;
@@ -22,21 +23,23 @@ struct CostModel::Rates {
 };
 
 const CostModel::Rates& CostModel::rates(const Tile& tile, bool copied) const {
-  static constexpr Rates kSplit = {.norm = 2.33,
-                                   .batch = 680,
-                                   .slab_end = 1190,
-                                   .slab = 990,
-                                   .unit = 8.8,
-                                   .boxed_slab = 1650,
-                                   .boxed_unit = 2.6,
-                                   .lined_slab = 3170,
-                                   .lined_unit = 1.8,
+  static constexpr Rates kSplit = {.norm = 2.39,
+                                   .batch = 1000,
+                                   .slab_end = 760,
+                                   .low_sums_batch = 570,
+                                   .low_sums_slab_end = 1090,
+                                   .slab = 3750,
+                                   .unit = 7.1,
+                                   .boxed_slab = 1640,
+                                   .boxed_unit = 2.55,
+                                   .lined_slab = 4880,
+                                   .lined_unit = 1.4,
                                    .line = 41,
-                                   .few_threads = 1.6,
-                                   .tile = 90,
-                                   .column = 29,
-                                   .odd_column = 49,
-                                   .piece = 55};
+                                   .few_threads = 1.63,
+                                   .tile = 430,
+                                   .column = 28.5,
+                                   .odd_column = 45,
+                                   .piece = 177};
   static constexpr Rates kCopied = {.norm = 8,
                                     .batch = 450,
                                     .slab_end = 30,
@@ -87,8 +90,10 @@ double CostModel::cycles(const Tile& tile, const KernelShape& shape) const {
   const double warpgroups = shape.multiplying_warpgroups;
   const double own_products = steps * shape.columns / 2 * (split_ ? 3 : 1);
   const double products = own_products * (shape.takes_turns ? 1 : warpgroups);
-  const double slab_end = tile.boxed() ? 250 : rates.slab_end;
-  const double own = own_products + rates.batch * share * double(batch_count(tile, traits_)) +
+  const bool low_sums = split_ && shape.has_low_sums();
+  const double batch = low_sums ? rates.low_sums_batch : rates.batch;
+  const double slab_end = tile.boxed() ? 250 : low_sums ? rates.low_sums_slab_end : rates.slab_end;
+  const double own = own_products + batch * share * double(batch_count(tile, traits_)) +
                      slab_end * slabs + write_cycles(tile, shape) / tile.cluster_blocks() +
                      cluster_cycles(tile, shape);
   const double warpgroup = shape.takes_turns ? own / warpgroups : own;
@@ -116,7 +121,7 @@ double CostModel::cluster_cycles(const Tile& tile, const KernelShape& shape) {
 double CostModel::write_cycles(const Tile& tile, const KernelShape& shape) const {
   const Rates& rates = this->rates(tile, has_units_);
   if (tile.stored) return 800 + 4.0 * shape.columns;
-  if (problem_.output.stride[1] == 1) return (split_ ? 38.0 : 25.0) * shape.columns;
+  if (problem_.output.stride[1] == 1) return (split_ ? 39.0 : 25.0) * shape.columns;
   // Neighbours in memory that a warp writes at once: memory takes longer for parts of its sectors, which
   // are where these begin and end.
   const bool is_odd = row_word(problem_, tile) == 1;

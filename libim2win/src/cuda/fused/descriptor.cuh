@@ -34,11 +34,11 @@ class Descriptor {
     return sum;
   }
 
-  /// The same, of all lanes of a warp, which the compiler now knows: it keeps the sum in a uniform register,
+  /// A lane's, of all lanes of its warp, which the compiler now knows: it keeps the sum in a uniform register,
   /// where products find it, and a step further on takes one instruction.
-  __device__ __forceinline__ Descriptor uniform() const {
+  __device__ __forceinline__ Descriptor uniform(int lane = 0) const {
     Descriptor same = *this;
-    same.low_ = __shfl_sync(~0u, low_, 0);
+    same.low_ = __shfl_sync(~0u, low_, lane);
     return same;
   }
 

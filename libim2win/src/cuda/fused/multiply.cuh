@@ -244,9 +244,8 @@ class Multiplier {
     int slab;
   };
 
-  /// Each batch's sums start anew, low products first, and go to float32 sums with the scale of
-  /// their slab and filter taken out again. What the next batch needs is waited for while the last
-  /// products of this one are under way.
+  /// High products of each batch make one sum, low ones another, those of a slab where they have registers of
+  /// their own: each goes to float32 sums with the scale of their slab and filter taken out again.
   __device__ __forceinline__ void multiply_split(const TilePosition& tile, Sums<T::kSums>& sums) {
 #pragma unroll
     for (int i = 0; i < T::kSums; ++i) sums.sum[i] = 0;
@@ -257,9 +256,15 @@ class Multiplier {
                  (number * a_.tile.slabs() + walk.slab) * T::kShape.filters + own_filter_;
     if (is_doubter()) doubt(0) = doubt(1) = -0.0f;
     enter_slab(walk);
-    Batch batch = {filter_stage(), slab_stage(), {}, 0};
+    Batch batch = {filters_, windows_, {}, 0};
     next_batch(walk, batch);
-    while (batch.count > 0) multiply_batches<kTraits.batch>(walk, batch, sums.sum);
+    do {
+      if constexpr (T::kHasLowSums) {
+        multiply_slab(walk, batch, sums.sum);
+      } else {
+        multiply_batches<kTraits.batch>(walk, batch, sums.sum);
+      }
+    } while (batch.count > 0);
     __syncwarp();
 #pragma unroll
     for (int i = 0; i < 2; ++i) sums.doubt[i] = doubt_of(doubt(i));
@@ -323,8 +328,43 @@ class Multiplier {
     wait_filters();
   }
 
-  /// Those of kMost steps, then those of fewer. Each kind in a loop of its own, whatever their number:
-  /// where kinds are branches of one, the compiler spills sums.
+  static constexpr float kLow = 1.0f / 2048;
+
+  /// Of a batch's operands.
+  struct Places {
+    Descriptor filters, windows, low_windows;
+  };
+
+  __device__ __forceinline__ Places places(const Batch& batch) const {
+    const Descriptor windows = batch.windows.uniform();
+    return {batch.filters.uniform(), windows, windows + low_};
+  }
+
+  template <int kCount>
+  __device__ __forceinline__ static void multiply_high(const Places& of, const Batch& batch,
+                                                       float (&part)[T::kSums]) {
+#pragma unroll
+    for (int i = 0; i < kCount; ++i)
+      Product::multiply(part, of.filters + i * kStep, of.windows + batch.step[i], i > 0);
+    Order::commit();
+  }
+
+  template <int kCount>
+  __device__ __forceinline__ static void multiply_low(const Places& of, const Batch& batch,
+                                                      bool accumulate, float (&part)[T::kSums]) {
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) {
+      const Descriptor filters = of.filters + i * kStep;
+      Product::multiply(part, filters, of.low_windows + batch.step[i], i > 0 || accumulate);
+      Product::multiply(part, filters + kPart, of.windows + batch.step[i], true);
+    }
+    Order::commit();
+  }
+
+  // Batches of kMost steps, then those of fewer. Each kind in a loop of its own, whatever their number: where
+  // kinds are branches of one, the compiler spills sums.
+
+  /// Without registers for low products: these first, and then the high ones.
   template <int kMost>
   __device__ __forceinline__ void multiply_batches(Walk& walk, Batch& batch,
                                                    float (&sums)[T::kSums]) {
@@ -332,31 +372,19 @@ class Multiplier {
     if constexpr (kMost > 1) multiply_batches<kMost - 1>(walk, batch, sums);
   }
 
-  /// Multiplies the batch and goes to the next.
+  /// Multiplies the batch and goes to the next, which is waited for while products are under way.
   template <int kCount>
   __device__ __forceinline__ void multiply_batch(Walk& walk, Batch& batch,
                                                  float (&sums)[T::kSums]) {
-    constexpr float kLow = 1.0f / 2048;
     const float factor[2] = {walk.factor[0], walk.factor[1]};
-    const Descriptor filters = batch.filters.uniform(), windows = batch.windows.uniform();
-    const Descriptor low_windows = (batch.windows + low_).uniform();
+    const Places of = places(batch);
     float part[T::kSums];
     Order::begin();
-#pragma unroll
-    for (int i = 0; i < kCount; ++i) {
-      const Descriptor f = filters + i * kStep;
-      Product::multiply(part, f, low_windows + batch.step[i], i > 0);
-      Product::multiply(part, f + kPart, windows + batch.step[i], true);
-    }
-    Order::commit();
+    multiply_low<kCount>(of, batch, false, part);
     Order::end(part);
     add(part, factor[0] * kLow, factor[1] * kLow, sums);
-
     Order::begin();
-#pragma unroll
-    for (int i = 0; i < kCount; ++i)
-      Product::multiply(part, filters + i * kStep, windows + batch.step[i], i > 0);
-    Order::commit();
+    multiply_high<kCount>(of, batch, part);
     const int used_filters = filter_.stage, used_slab = slab_.stage;
     const bool slab_ends = walk.steps == 0;
     filter_.advance(a_.tile.filter_stages);
@@ -369,6 +397,56 @@ class Multiplier {
     release_filters(used_filters);
     if (slab_ends) release_slab(used_slab);
     add(part, factor[0], factor[1], sums);
+  }
+
+  /// The low products of a slab, and what those under way read.
+  struct LowProducts {
+    float part[T::kSums];
+    Pending pending;
+  };
+
+  /// With registers for low products: these are under way while the sums of high ones are added, and the next
+  /// high ones right behind them. Goes to the next slab's first batch.
+  __device__ __forceinline__ void multiply_slab(Walk& walk, Batch& batch, float (&sums)[T::kSums]) {
+    LowProducts low;
+    while (batch.count > 0) multiply_batches<kTraits.batch>(walk, batch, low, sums);
+    const float factor[2] = {walk.factor[0] * kLow, walk.factor[1] * kLow};
+    low.pending.slab = slab_.stage;
+    if (leave_slab(walk)) next_batch(walk, batch);
+    Order::end(low.part);
+    hand_back(low.pending);
+    add(low.part, factor[0], factor[1], sums);
+  }
+
+  template <int kMost>
+  __device__ __forceinline__ void multiply_batches(Walk& walk, Batch& batch, LowProducts& low,
+                                                   float (&sums)[T::kSums]) {
+    while (batch.count == kMost) multiply_batch<kMost>(walk, batch, low, sums);
+    if constexpr (kMost > 1) multiply_batches<kMost - 1>(walk, batch, low, sums);
+  }
+
+  /// Goes to the slab's next batch, if it has one. What the last batch's low products have read is handed back
+  /// when this one's high ones, which come after them, are done.
+  template <int kCount>
+  __device__ __forceinline__ void multiply_batch(Walk& walk, Batch& batch, LowProducts& low,
+                                                 float (&sums)[T::kSums]) {
+    const Places of = places(batch);
+    float high[T::kSums];
+    Order::begin();
+    multiply_high<kCount>(of, batch, high);
+    multiply_low<kCount>(of, batch, low.pending.accumulate, low.part);
+    const int used = filter_.stage;
+    filter_.advance(a_.tile.filter_stages);
+    Order::template wait<1>(high);
+    hand_back(low.pending);
+    low.pending.filters = used;
+    low.pending.accumulate = true;
+    if (walk.steps > 0) {
+      next_batch(walk, batch);
+    } else {
+      batch.count = 0;
+    }
+    add(high, walk.factor[0], walk.factor[1], sums);
   }
 
   __device__ __forceinline__ static void add(const float (&part)[T::kSums], float factor0,

@@ -14,6 +14,11 @@ struct WgmmaOrder {
   __device__ __forceinline__ static void wait() {
     ptx::wgmma_wait<kPending>();
   }
+  template <int kPending, int kSums>
+  __device__ __forceinline__ static void wait(float (&sums)[kSums]) {
+    ptx::wgmma_wait<kPending>();
+    ptx::accumulators_written(sums);
+  }
   template <int kSums>
   __device__ __forceinline__ static void end(float (&sums)[kSums]) {
     ptx::wgmma_wait<0>();
@@ -27,6 +32,8 @@ struct MmaOrder {
   __device__ __forceinline__ static void commit() {}
   template <int kPending>
   __device__ __forceinline__ static void wait() {}
+  template <int kPending, int kSums>
+  __device__ __forceinline__ static void wait(float (&)[kSums]) {}
   template <int kSums>
   __device__ __forceinline__ static void end(float (&)[kSums]) {}
 };

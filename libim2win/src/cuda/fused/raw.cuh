@@ -221,17 +221,16 @@ class RawUnits {
   using Moved = fused::Moved<T::kOperands>;
   static constexpr int kElements = traits(T::kOperands).unit_elements;
 
-  /// `first` is where the first line begins in the input, `channels` how many the slab has or more.
-  /// Offsets of places count from `lines`, wherever that is. Lines of rows in boxes begin with a word; others
-  /// begin as far past 16 bytes as their elements do in the input, which is the same for all of
-  /// a channel, and for channels that are a unit's apart (see raw_lines.cpp).
-  __device__ __forceinline__ RawUnits(const Arguments<Element>& a, uint32_t lines,
-                                      const Moved* first, int channels)
-      : unit_channels_(a.tile.unit_channels),
-        unit_columns_(a.tile.unit_columns),
-        channels_(channels),
-        unit_bytes_((unit_channels_ >> a.tile.raw.phase_bits) * a.raw_channel *
-                    static_cast<int>(sizeof(Moved))) {
+  /// Offsets of places count from `lines`, wherever that is; `first` is where the first line begins in the
+  /// input. Lines of rows in boxes begin with a word; others begin as far past 16 bytes as their elements do in
+  /// the input, which is the same for all of a channel, and for channels that are a unit's apart (see
+  /// raw_lines.cpp).
+  __device__ __forceinline__ void enter(const Arguments<Element>& a, uint32_t lines,
+                                        const Moved* first) {
+    unit_channels_ = a.tile.unit_channels;
+    unit_columns_ = a.tile.unit_columns;
+    unit_bytes_ =
+        (unit_channels_ >> a.tile.raw.phase_bits) * a.raw_channel * static_cast<int>(sizeof(Moved));
     constexpr uint32_t kWordElements = kUnitBytes / sizeof(Moved);
     const int phase_bits = a.tile.raw.phase_bits;
     const auto start =
@@ -252,24 +251,25 @@ class RawUnits {
 
   static constexpr uint32_t kAll = (1u << kElements) - 1;
 
-  /// A bit for each element of a unit that is in the input, if its row is.
-  __device__ __forceinline__ uint32_t existing(const Place& place, int unit) const {
-    const int channels = channels_ - unit * unit_channels_;
+  /// A bit for each element of a unit that is in the input, if its row is, of a slab with so many channels or
+  /// more.
+  __device__ __forceinline__ uint32_t existing(const Place& place, int unit, int channels) const {
+    channels -= unit * unit_channels_;
     if (unit_columns_ > 1 || channels >= kElements) return place.elements;  // see Place
     return place.elements & ((1u << max(channels, 0)) - 1);
   }
 
-  /// A unit whose elements all exist.
-  __device__ __forceinline__ void load(const Place& place, int unit, Moved (&x)[kElements]) const {
-    const int from = place.offset + unit * unit_bytes_;
+  /// A unit whose elements all exist, of which the first unit's are so far on.
+  __device__ __forceinline__ void load(uint32_t from, int unit, Moved (&x)[kElements]) const {
+    from += unit * unit_bytes_;
 #pragma unroll
     for (int e = 0; e < kElements; ++e) x[e] = ptx::load_shared<Moved>(address_[e] + from);
   }
 
   /// Zero for those that do not.
-  __device__ __forceinline__ void load_existing(const Place& place, int unit, uint32_t elements,
+  __device__ __forceinline__ void load_existing(uint32_t from, int unit, uint32_t elements,
                                                 Moved (&x)[kElements]) const {
-    const int from = place.offset + unit * unit_bytes_;
+    from += unit * unit_bytes_;
 #pragma unroll
     for (int e = 0; e < kElements; ++e)
       x[e] = ptx::load_shared_if<Moved>((elements >> e & 1) != 0, address_[e] + from);
@@ -279,9 +279,9 @@ class RawUnits {
   __device__ __forceinline__ int channel(int e) const { return e & (unit_channels_ - 1); }
   __device__ __forceinline__ int column(int e) const { return e >> __popc(unit_channels_ - 1); }
 
-  int unit_channels_, unit_columns_, channels_;
-  int unit_bytes_;              // from a unit to the next
-  int32_t address_[kElements];  // of the first unit's elements at offset 0, in shared memory
+  int unit_channels_ = 0, unit_columns_ = 0;
+  int unit_bytes_ = 0;               // from a unit to the next
+  int32_t address_[kElements] = {};  // of the first unit's elements at offset 0, in shared memory
 };
 
 }  // namespace im2win::cuda::fused

@@ -37,11 +37,13 @@ class WindowStaging {
       if (enters_group && transposed()) {
         place_pixels(at.tile, tap_group);
       } else if (enters_group) {
-        place(at.tile, first_tap(a_, tap_group).column);
+        const Tap tap = first_tap(a_, tap_group);
+        place(at.tile, tap.column);
+        enter(at.tile, tap);
       }
       if (is_first) wait_for_inputs(a_);
       is_first = false;
-      stage(at.tile, tap_group, chunk);
+      stage(chunk);
     }
   }
 
@@ -57,17 +59,15 @@ class WindowStaging {
     return kHasBoxes<T> && are_elements(T::kOperands) && a_.tile.raw.transposed();
   }
 
-  /// Where a slab's elements come from.
+  /// Where a slab's elements come from: the rows' places and these channels.
   struct Source {
-    const Moved* from;  // its first channel and row
-    int channels;       // from that on
-    int row;            // the input's, which may be outside
-    const Place* places;
-    RawUnits<T> raw;
+    const Moved* from;   // its first channel in the input
+    int channels;        // from that on
+    uint32_t raw_stage;  // bytes from the first raw stage to its own
   };
 
-  __device__ __forceinline__ bool is_inside(const Source& source, const Place& place) const {
-    return static_cast<unsigned>(source.row) + static_cast<unsigned>(place.row) <
+  __device__ __forceinline__ bool is_inside(const Place& place) const {
+    return static_cast<unsigned>(row_) + static_cast<unsigned>(place.row) <
            static_cast<unsigned>(a_.h);
   }
 
@@ -142,38 +142,41 @@ class WindowStaging {
     return elements;
   }
 
-  /// Of a slab. Its lines are there.
-  __device__ __forceinline__ Source source_of(const TilePosition& tile, int tap_group,
-                                              int chunk) const {
-    const int first_channel = chunk * a_.tile.units * a_.tile.unit_channels;
-    const int channels = static_cast<int>(a_.channels) - first_channel;
-    const Tap tap = first_tap(a_, tap_group);
+  /// What slabs of the tile's rows under these taps have in common.
+  __device__ __forceinline__ void enter(const TilePosition& tile, const Tap& tap) {
     const LinePixels<Element> pixels(a_, tile, tap.row);
-    const int row = pixels.y(0), x0 = pixels.x(0) + a_.tile.origin[tap.column];
-    const Moved* from = origin<T>(a_, tile, first_channel);
-    uint32_t lines = 0;
+    const int x0 = pixels.x(0) + a_.tile.origin[tap.column];
+    row_ = pixels.y(0);
+    places_ = block_.places() + tile.begin;
+    from_ = origin<T>(a_, tile, 0);
     if (raw()) {
       const int first = pixels.first(0);
       const int before = a_.tile.raw.apart ? x0 - pixels.begin(kUnitBytes / sizeof(Moved))
-                                           : row * a_.w + x0 - first;
-      lines = ptx::shared_address(block_.raw(lines_.stage)) +
-              static_cast<uint32_t>(before * a_.raw_column * static_cast<int>(sizeof(Moved)));
-      from += first * a_.raw_column;
+                                           : row_ * a_.w + x0 - first;
+      raw_units_.enter(
+          a_,
+          ptx::shared_address(block_.raw(0)) +
+              static_cast<uint32_t>(before * a_.raw_column * static_cast<int>(sizeof(Moved))),
+          from_ + first * a_.raw_column);
     } else {
-      from += int64_t{row} * a_.row_stride + int64_t{x0} * a_.column_stride;
+      from_ += int64_t{row_} * a_.row_stride + int64_t{x0} * a_.column_stride;
     }
-    return {from, channels, row, block_.places() + tile.begin,
-            RawUnits<T>(a_, lines, from, channels)};
   }
 
-  __device__ __forceinline__ void stage(const TilePosition& tile, int tap_group, int chunk) {
+  __device__ __forceinline__ Source source_of(int chunk) const {
+    const int first_channel = chunk * a_.tile.units * a_.tile.unit_channels;
+    return {from_ + first_channel * a_.stride_c, static_cast<int>(a_.channels) - first_channel,
+            static_cast<uint32_t>(lines_.stage * block_.layout.raw_stage)};
+  }
+
+  __device__ __forceinline__ void stage(int chunk) {
     if (raw()) barriers().raw.wait_full(lines_);
     if (transposed()) {
       barriers().slabs.wait_empty(cursor_);
       transpose();
       release(cursor_.stage);
     } else {
-      stage_units(tile, tap_group, chunk);
+      stage_units(source_of(chunk));
     }
     if (raw()) {
       barriers().raw.arrive_empty(lines_.stage);
@@ -195,8 +198,7 @@ class WindowStaging {
   }
 
   /// Unit by unit.
-  __device__ __forceinline__ void stage_units(const TilePosition& tile, int tap_group, int chunk) {
-    const Source source = source_of(tile, tap_group, chunk);
+  __device__ __forceinline__ void stage_units(const Source& source) {
     if (a_.copies) {
       barriers().slabs.wait_empty(cursor_);
       copy(source);
@@ -231,12 +233,12 @@ class WindowStaging {
       Place place[kTogether];
 #pragma unroll
       for (int i = 0; i < kTogether; ++i)
-        place[i] = source.places[place_of_position(min(first + i * apart, a_.tile.positions - 1))];
+        place[i] = places_[place_of_position(min(first + i * apart, a_.tile.positions - 1))];
 #pragma unroll
       for (int i = 0; i < kTogether; ++i) {
         const int position = first + i * apart;
         if (position >= a_.tile.positions) break;
-        const bool inside = exists && is_inside(source, place[i]);
+        const bool inside = exists && is_inside(place[i]);
         __pipeline_memcpy_async(to + position * kUnitBytes,
                                 inside ? from + place[i].offset : nowhere, kUnitBytes,
                                 inside ? 0 : kUnitBytes);
@@ -250,7 +252,7 @@ class WindowStaging {
     const auto load = [&](const Place& place, int unit, Moved(&x)[kUnitElements]) {
       load_from_anywhere(source, place, unit, x);
     };
-    for_units(source.places, load, [&](int offset, const Moved(&unit)[kUnitElements]) {
+    for_units(load, [&](int offset, const Moved(&unit)[kUnitElements]) {
       *reinterpret_cast<uint4*>(slab + offset) = pack_unit(unit);
     });
   }
@@ -258,8 +260,7 @@ class WindowStaging {
   /// For each of the thread's units: load(its place, its number, its elements), then use(where in a slab, in
   /// bytes; the elements). A slab's units are in the order unit, position; all threads go around as often.
   template <class Load, class Use>
-  __device__ __forceinline__ void for_units(const Place* places, const Load& load,
-                                            const Use& use) const {
+  __device__ __forceinline__ void for_units(const Load& load, const Use& use) const {
     constexpr int kTogether = T::kStagingRegisters < 72 ? 1 : 2;
     const int positions = a_.tile.positions, units = a_.tile.units;
     const auto step = a_.positions.divide(T::kStagingThreads);
@@ -271,7 +272,7 @@ class WindowStaging {
       for (int i = 0; i < kTogether; ++i) {
         const bool exists = unit < units;
         offset[i] = exists ? place_of(position, unit) * kUnitBytes : -1;
-        load(places[place_of_position(position)], exists ? unit : 0, x[i]);
+        load(places_[place_of_position(position)], exists ? unit : 0, x[i]);
         unit += step.quotient;
         position += step.remainder;
         if (position >= positions) {
@@ -288,10 +289,12 @@ class WindowStaging {
   __device__ __forceinline__ void load_from_anywhere(const Source& source, const Place& place,
                                                      int unit, Moved (&x)[kUnitElements]) const {
     if (!raw()) return load_unit(source, place, unit, x);
-    if (a_.zeros_around) return source.raw.load(place, unit, x);
-    const uint32_t elements = is_inside(source, place) ? source.raw.existing(place, unit) : 0;
-    if (__all_sync(~0u, elements == source.raw.kAll)) return source.raw.load(place, unit, x);
-    source.raw.load_existing(place, unit, elements, x);
+    const uint32_t from = source.raw_stage + place.offset;
+    if (a_.zeros_around) return raw_units_.load(from, unit, x);
+    const uint32_t elements =
+        is_inside(place) ? raw_units_.existing(place, unit, source.channels) : 0;
+    if (__all_sync(~0u, elements == raw_units_.kAll)) return raw_units_.load(from, unit, x);
+    raw_units_.load_existing(from, unit, elements, x);
   }
 
   __device__ __forceinline__ int place_of(int position, int unit) const {
@@ -302,7 +305,7 @@ class WindowStaging {
   /// The elements of one unit, zero outside the input.
   __device__ __forceinline__ void load_unit(const Source& source, const Place& place, int unit,
                                             Moved (&x)[kUnitElements]) const {
-    const bool inside = is_inside(source, place);
+    const bool inside = is_inside(place);
     const int channels = source.channels, first_channel = a_.tile.channel(unit, 0);
     if (a_.tile.unit_columns > 1) {
       load_columns(source.from, place.offset, inside ? place.elements : 0, x);
@@ -357,7 +360,7 @@ class WindowStaging {
     const auto load = [&](const Place& place, int unit, float(&x)[kUnitElements]) {
       load_from_anywhere(source, place, unit, x);
     };
-    for_units(source.places, load, [&](int offset, const float(&unit)[kUnitElements]) {
+    for_units(load, [&](int offset, const float(&unit)[kUnitElements]) {
       uint4 parts[2];
       split_unit(unit, scale.factor, parts[0], parts[1]);
       *reinterpret_cast<uint4*>(high + offset) = parts[0];
@@ -370,7 +373,7 @@ class WindowStaging {
     const auto load = [&](const Place& place, int unit, float(&x)[kUnitElements]) {
       load_unit(source, place, unit, x);
     };
-    for_units(source.places, load, [&](int, const float(&unit)[kUnitElements]) {
+    for_units(load, [&](int, const float(&unit)[kUnitElements]) {
 #pragma unroll
       for (int e = 0; e < kUnitElements; e += 2) magnitudes.add(unit[e], unit[e + 1]);
     });
@@ -451,6 +454,11 @@ class WindowStaging {
   Block<T> block_;
   Cursor cursor_, lines_;  // of slabs and of raw lines
   int thread_;
+  // Of the tile's rows under a tap group (see enter): the first's number, which may be outside, ...
+  int row_ = 0;
+  const Place* places_ = nullptr;
+  const Moved* from_ = nullptr;  // and the input from its first channel on
+  RawUnits<T> raw_units_;
   Transposition<T> transposition_;
   int turn_ = 0;
   int slabs_to_clear_ = 0;

@@ -140,6 +140,10 @@ struct KernelShape {
 
   /// Of a thread.
   constexpr int sums() const { return (pixel_major ? filters : columns) / 2; }
+  /// Of a thread that multiplies, at most.
+  constexpr int registers() const { return staging_warpgroups == 1 ? 216 : 200; }
+  /// Whether these suffice for sums of the low products of split operands beside those of the high ones.
+  constexpr bool has_low_sums() const { return 3 * sums() + 36 <= registers(); }
 
   /// Those that bring windows.
   constexpr int staging_threads() const { return 128 * staging_warpgroups - kFilterThreads; }

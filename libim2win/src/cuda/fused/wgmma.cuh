@@ -27,6 +27,7 @@ struct Wgmma;
 #define IM2WIN_NAMES_28 IM2WIN_NAMES() "," IM2WIN_NAMES(1) ",%20,%21,%22,%23,%24,%25,%26,%27"
 #define IM2WIN_NAMES_40 IM2WIN_NAMES() "," IM2WIN_NAMES(1) "," IM2WIN_NAMES(2) "," IM2WIN_NAMES(3)
 #define IM2WIN_NAMES_48 IM2WIN_NAMES_40 ",%40,%41,%42,%43,%44,%45,%46,%47"
+#define IM2WIN_NAMES_52 IM2WIN_NAMES_40 "," IM2WIN_NAMES(4) ",%50,%51"
 #define IM2WIN_NAMES_56 IM2WIN_NAMES_40 "," IM2WIN_NAMES(4) ",%50,%51,%52,%53,%54,%55"
 #define IM2WIN_NAMES_60 IM2WIN_NAMES_40 "," IM2WIN_NAMES(4) "," IM2WIN_NAMES(5)
 #define IM2WIN_NAMES_80 IM2WIN_NAMES_60 "," IM2WIN_NAMES(6) "," IM2WIN_NAMES(7)
@@ -42,6 +43,7 @@ struct Wgmma;
 #define IM2WIN_REGISTERS_48                                                             \
   IM2WIN_REGISTERS_40, "+f"(d[40]), "+f"(d[41]), "+f"(d[42]), "+f"(d[43]), "+f"(d[44]), \
       "+f"(d[45]), "+f"(d[46]), "+f"(d[47])
+#define IM2WIN_REGISTERS_52 IM2WIN_REGISTERS_40, IM2WIN_REGISTERS(4), "+f"(d[50]), "+f"(d[51])
 #define IM2WIN_REGISTERS_56                                                                     \
   IM2WIN_REGISTERS_40, IM2WIN_REGISTERS(4), "+f"(d[50]), "+f"(d[51]), "+f"(d[52]), "+f"(d[53]), \
       "+f"(d[54]), "+f"(d[55])
@@ -83,6 +85,7 @@ struct Wgmma;
 IM2WIN_WGMMA_COLUMNS(56, 28, "%28", "%29", "%30")
 IM2WIN_WGMMA_COLUMNS(80, 40, "%40", "%41", "%42")
 IM2WIN_WGMMA_COLUMNS(96, 48, "%48", "%49", "%50")
+IM2WIN_WGMMA_COLUMNS(104, 52, "%52", "%53", "%54")
 IM2WIN_WGMMA_COLUMNS(112, 56, "%56", "%57", "%58")
 IM2WIN_WGMMA_COLUMNS(120, 60, "%60", "%61", "%62")
 IM2WIN_WGMMA_COLUMNS(160, 80, "%80", "%81", "%82")
@@ -101,6 +104,7 @@ IM2WIN_WGMMA_HALVES(256, 128, true, "1, 1, 0, 1", "%128", "%129", "%130")
 #undef IM2WIN_REGISTERS_64
 #undef IM2WIN_REGISTERS_60
 #undef IM2WIN_REGISTERS_56
+#undef IM2WIN_REGISTERS_52
 #undef IM2WIN_REGISTERS_48
 #undef IM2WIN_REGISTERS_40
 #undef IM2WIN_REGISTERS_28
@@ -112,6 +116,7 @@ IM2WIN_WGMMA_HALVES(256, 128, true, "1, 1, 0, 1", "%128", "%129", "%130")
 #undef IM2WIN_NAMES_64
 #undef IM2WIN_NAMES_60
 #undef IM2WIN_NAMES_56
+#undef IM2WIN_NAMES_52
 #undef IM2WIN_NAMES_48
 #undef IM2WIN_NAMES_40
 #undef IM2WIN_NAMES_28

@@ -148,6 +148,11 @@ void load_four_if(uint32_t which, const T* p, int32_t stride, T* x) {
   for (int i = 0; i < 4; ++i) x[i] = load_if((which >> i & 1) != 0, p + i * stride);
 }
 
+template <class Word>
+void store_streaming(Word* to, const Word& word) {
+  *to = word;
+}
+
 inline void store_transposed(void* row, uint32_t matrix0, uint32_t matrix1) {
   const uint64_t* rows = emulator::exchange(reinterpret_cast<uint64_t>(row));
   const unsigned lane = threadIdx.x % 32;

@@ -28,8 +28,7 @@ class RowMultiplier {
                                            const TilePosition& first)
       : a_(a),
         filters_(Descriptor(ptx::shared_address(block.filter_stage(0)), T::kShape.filters, 8)),
-        bands_(Descriptor(ptx::shared_address(block.slab(0)), 0, 8)),
-        is_teller_(ptx::fresh(static_cast<int>(threadIdx.x % 32)) == 0) {
+        bands_(Descriptor(ptx::shared_address(block.slab(0)), 0, 8)) {
     if constexpr (kSplit && !T::kShape.pixel_major) {
       const int filter = static_cast<int>(threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4);
       const float* scale = filter_scales<T>(a, first) + filter;
@@ -54,12 +53,11 @@ class RowMultiplier {
   template <class Issued>
   __device__ __forceinline__ void multiply(int chunk, int set, int next, Sums<T::kSums>& sums,
                                            const Issued& issued) {
-    const auto column = static_cast<uint32_t>(chunk * T::kShape.columns);
-    const Place place = {at_, filters_, bands_ + column};
+    const Row row = enter_row(chunk);
     if (a_.bands.batches == 1) {
-      multiply_batches<1>(place, set, sums, issued);
+      multiply_batches<1>(row, set, sums, issued);
     } else {
-      multiply_batches<kMaxBandBatches>(place, set, sums, issued);
+      multiply_batches<kMaxBandBatches>(row, set, sums, issued);
     }
     hand_back(min(a_.bands.of_rows(left_ + 1), next));
   }
@@ -78,16 +76,34 @@ class RowMultiplier {
   using Product = Wgmma<T::kOperands, kColumns>;
   using Part = float[T::kSums];
 
-  /// A band of the row, the filters that its windows meet, and where these would be in the first stage.
-  struct Place {
-    Cursor band;
-    Descriptor filters, first_windows;
+  /// The bands that a row's windows meet, of which each lane knows one: where the chunk's windows are in it, and
+  /// how it was scaled.
+  struct Row {
+    Descriptor windows;
+    SlabScale scale;
   };
 
-  __device__ __forceinline__ Descriptor windows(const Place& place) const {
-    return place.first_windows +
-           static_cast<uint32_t>(place.band.stage) * (a_.bands.bytes / uint32_t{kUnitBytes});
+  /// Pixel-major rows begin when their first bands are there: the ring may have room for no more than those of
+  /// the rows under way. Others wait once, for the last: with it all are there.
+  static constexpr bool kWaitsForBands = T::kShape.pixel_major;
+
+  __device__ __forceinline__ Row enter_row(int chunk) const {
+    if constexpr (!kWaitsForBands) barriers().bands.wait_full(further(at_, a_.bands.more_rows()));
+    const int band = min(ptx::thread_in_block() % 32, a_.bands.count - 1);
+    const int stage = further(at_, band * a_.bands.apart).stage;
+    const int place = chunk * T::kShape.columns + stage * (a_.bands.bytes / kUnitBytes);
+    Row row = {bands_ + static_cast<uint32_t>(place), {1, Fit::kGood}};
+    if constexpr (kSplit && !kWaitsForBands) row.scale = barriers().scales[stage];
+    return row;
   }
+  /// How the row's band was scaled.
+  __device__ __forceinline__ SlabScale scale_of(const Row& row, int band) const {
+    if constexpr (kWaitsForBands)
+      return barriers().scales[further(at_, band * a_.bands.apart).stage];
+    return {__shfl_sync(~0u, row.scale.inverse, band),
+            static_cast<Fit>(__shfl_sync(~0u, static_cast<int>(row.scale.fit), band))};
+  }
+
   /// Bands further on: all of a row's are in the ring at the same time.
   __device__ __forceinline__ Cursor further(Cursor at, int bands) const {
     at.stage += bands;
@@ -112,61 +128,59 @@ class RowMultiplier {
       Product::multiply(sums, filters, windows, accumulate);
     }
   }
-  template <int kSteps>
-  __device__ __forceinline__ void advance(Place& place) const {
-    place.band = further(place.band, a_.bands.apart);
-    place.filters = place.filters + kSteps * kStep;
-  }
   __device__ __forceinline__ uint32_t step(int i) const {
     return reinterpret_cast<const uint32_t&>(a_.bands.steps[i]);
   }
 
   /// Code for each number of steps: while products are under way, the compiler takes no branches.
   template <int kBatches, class Issued>
-  __device__ __forceinline__ void multiply_batches(const Place& place, int set,
-                                                   Sums<T::kSums>& sums,
+  __device__ __forceinline__ void multiply_batches(const Row& row, int set, Sums<T::kSums>& sums,
                                                    const Issued& issued) const {
     switch (a_.bands.batch_steps) {
-      case 2: return multiply_row<kBatches, 2>(place, set, sums, issued);
-      case 3: return multiply_row<kBatches, 3>(place, set, sums, issued);
-      case 4: return multiply_row<kBatches, 4>(place, set, sums, issued);
-      default:
-        return multiply_row<kBatches, max_batch_steps(T::kOperands)>(place, set, sums, issued);
+      case 2: return multiply_row<kBatches, 2>(row, set, sums, issued);
+      case 3: return multiply_row<kBatches, 3>(row, set, sums, issued);
+      case 4: return multiply_row<kBatches, 4>(row, set, sums, issued);
+      default: return multiply_row<kBatches, max_batch_steps(T::kOperands)>(row, set, sums, issued);
     }
   }
 
   template <int kBatches, int kSteps, class Issued>
-  __device__ __forceinline__ void multiply_row(const Place& place, int set, Sums<T::kSums>& sums,
+  __device__ __forceinline__ void multiply_row(const Row& row, int set, Sums<T::kSums>& sums,
                                                const Issued& issued) const {
     if constexpr (kSplit) {
-      multiply_split<kBatches, kSteps>(place, sums);
+      multiply_split<kBatches, kSteps>(row, sums);
     } else {
-      multiply_whole<kBatches * kSteps>(place, set, sums, issued);
+      multiply_whole<kBatches * kSteps>(row, set, sums, issued);
     }
   }
 
   /// One sum an output all the way.
   template <int kSteps, class Issued>
-  __device__ __forceinline__ void multiply_whole(Place place, int set, Sums<T::kSums>& sums,
+  __device__ __forceinline__ void multiply_whole(const Row& row, int set, Sums<T::kSums>& sums,
                                                  const Issued& issued) const {
-    place.filters = place.filters + static_cast<uint32_t>(set * a_.bands.count * kSteps * kStep);
     for (int band = 0; band < a_.bands.count; ++band) {
-      barriers().bands.wait_full(place.band);
-      const Descriptor filters = place.filters.uniform(), windows = this->windows(place).uniform();
+      const Descriptor filters = filters_of<kSteps>(set * a_.bands.count + band);
+      const Descriptor windows = row.windows.uniform(band);
       WgmmaOrder::begin();
 #pragma unroll
       for (int i = 0; i < kSteps; ++i)
         multiply(sums.sum, filters + i * kStep, windows + step(i), i > 0 || band > 0);
       WgmmaOrder::commit();
-      advance<kSteps>(place);
     }
     issued();
     WgmmaOrder::end(sums.sum);
     sums.doubt[0] = sums.doubt[1] = 0;
   }
 
+  /// Those that a band's windows meet.
+  template <int kSteps>
+  __device__ __forceinline__ Descriptor filters_of(int band) const {
+    return (filters_ + static_cast<uint32_t>(band * kSteps * kStep)).uniform();
+  }
+
+  /// What takes the scales of a band and of a filter, if known, out of products.
   struct Scales {
-    float factor[2];  // takes the scales of a band and of a filter, if known, out of a product
+    float factor[2];
   };
 
   static constexpr float kLow = 1.0f / 2048;
@@ -176,56 +190,56 @@ class RowMultiplier {
     Descriptor filters, windows, low_windows;
   };
 
-  __device__ __forceinline__ BandOperands operands(const Place& place) const {
-    const auto low = static_cast<uint32_t>(a_.bands.part_bytes / kUnitBytes);
-    return {place.filters.uniform(), windows(place).uniform(), (windows(place) + low).uniform()};
+  template <int kSteps>
+  __device__ __forceinline__ BandOperands operands(const Row& row, int band) const {
+    if constexpr (kWaitsForBands) barriers().bands.wait_full(further(at_, band * a_.bands.apart));
+    const Descriptor windows = row.windows.uniform(band);
+    return {filters_of<kSteps>(band), windows,
+            windows + static_cast<uint32_t>(a_.bands.part_bytes / kUnitBytes)};
   }
 
   /// Low products of a band make one sum, the high ones of each batch another: each goes to float32 sums, with
-  /// the scales taken out again, while other warpgroups' products are under way.
+  /// the scales taken out again, the high ones while low products are under way.
   template <int kBatches, int kBatchSteps>
-  __device__ __forceinline__ void multiply_split(Place place, Sums<T::kSums>& sums) const {
+  __device__ __forceinline__ void multiply_split(const Row& row, Sums<T::kSums>& sums) const {
 #pragma unroll
     for (int i = 0; i < T::kSums; ++i) sums.sum[i] = 0;
     constexpr int kSteps = kBatches * kBatchSteps;
-    Doubt doubt;
-    Part part;
-    Scales scales = enter_band(place.band, kSteps, doubt);
-    for (int left = a_.bands.count; left > 0; --left) {
-      const BandOperands at = operands(place);
-      sum_low<kSteps>(at, part);
-      sum_high_batches<kBatches, kBatchSteps>(at, scales, part, sums.sum);
-      const Scales last = scales;
-      advance<kSteps>(place);
-      if (left > 1) scales = enter_band(place.band, kSteps, doubt);
-      WgmmaOrder::end(part);
-      add(part, last, 1, sums.sum);
-    }
+    float all_inverses = 0;
+    Fit worst = Fit::kGood;
+    for (int band = 0; band < a_.bands.count; ++band) {
+      const BandOperands at = operands<kSteps>(row, band);
+      Part high, low;
+      sum_high<kBatchSteps>(at, 0, high);
+      sum_low<kBatchSteps>(at, 0, low);
+      const SlabScale scale = scale_of(row, band);
+      const Scales scales = {
+          {scale.inverse * fabsf(filter_scale_[0]), scale.inverse * fabsf(filter_scale_[1])}};
+      all_inverses += scale.inverse;
+      if (scale.fit > worst) worst = scale.fit;
 #pragma unroll
-    for (int i = 0; i < 2; ++i) sums.doubt[i] = doubt.exists[i] ? doubt.bound[i] : 0;
+      for (int i = 1; i <= kBatches; ++i) {
+        WgmmaOrder::template wait<1>(high);
+        add(high, scales, 1, sums.sum);
+        if (i == kBatches) continue;
+        sum_high<kBatchSteps>(at, i * kBatchSteps, high);
+        sum_low<kBatchSteps>(at, i * kBatchSteps, low);
+      }
+      WgmmaOrder::end(low);
+      add(low, scales, kLow, sums.sum);
+    }
+    tell_doubt(worst, all_inverses * static_cast<float>(kSteps * kBoundOfStep), sums);
   }
 
-  /// After the low ones; the last batch's products are under way in the end.
-  template <int kBatches, int kSteps>
-  __device__ __forceinline__ void sum_high_batches(const BandOperands& at, const Scales& scales,
-                                                   Part& part, Part& sums) const {
+  /// Of the thread's two filters: the bound below which a sum is in doubt, if there is reason for doubt. Of
+  /// pixel-major sums: of filters that give reason for doubt, and of others, before their scales are taken out.
+  __device__ __forceinline__ void tell_doubt(Fit worst, float bound, Sums<T::kSums>& sums) const {
+    if (worst == Fit::kExtreme) bound = __int_as_float(0x7fffffff);
 #pragma unroll
-    for (int i = 0; i < kBatches; ++i) {
-      WgmmaOrder::end(part);
-      add(part, scales, i == 0 ? kLow : 1, sums);
-      sum_high<kSteps>(at, i * kSteps, part);
+    for (int i = 0; i < 2; ++i) {
+      const bool is_faint = T::kShape.pixel_major ? i == 0 : !(filter_scale_[i] > 0);
+      sums.doubt[i] = worst != Fit::kGood || is_faint ? bound * fabsf(filter_scale_[i]) : 0;
     }
-  }
-
-  template <int kSteps>
-  __device__ __forceinline__ void sum_low(const BandOperands& at, Part& part) const {
-    WgmmaOrder::begin();
-#pragma unroll
-    for (int i = 0; i < kSteps; ++i) {
-      multiply(part, at.filters + i * kStep, at.low_windows + step(i), i > 0);
-      multiply(part, at.filters + i * kStep + kPart, at.windows + step(i), true);
-    }
-    WgmmaOrder::commit();
   }
 
   template <int kSteps>
@@ -237,6 +251,16 @@ class RowMultiplier {
     WgmmaOrder::commit();
   }
 
+  template <int kSteps>
+  __device__ __forceinline__ void sum_low(const BandOperands& at, int first, Part& part) const {
+#pragma unroll
+    for (int i = first; i < first + kSteps; ++i) {
+      multiply(part, at.filters + i * kStep, at.low_windows + step(i), i > 0);
+      multiply(part, at.filters + i * kStep + kPart, at.windows + step(i), true);
+    }
+    WgmmaOrder::commit();
+  }
+
   __device__ __forceinline__ static void add(const Part& part, const Scales& scales, float rest,
                                              Part& sums) {
     const float factor[2] = {scales.factor[0] * rest, scales.factor[1] * rest};
@@ -244,41 +268,8 @@ class RowMultiplier {
     for (int i = 0; i < T::kSums; ++i) sums[i] = fmaf(part[i], factor[i >> 1 & 1], sums[i]);
   }
 
-  /// Of the thread's two filters: the bound below which a sum is in doubt, if there is reason for doubt. Of
-  /// pixel-major sums: of filters that give reason for doubt, and of others, before their scales are taken out.
-  struct Doubt {
-    float bound[2] = {0, 0};
-    bool exists[2] = {T::kShape.pixel_major, false};
-  };
-
-  /// Waits for it.
-  __device__ __forceinline__ Scales enter_band(const Cursor& band, int steps, Doubt& doubt) const {
-    barriers().bands.wait_full(band);
-    const SlabScale scale = scale_of(band);
-    Scales scales;
-#pragma unroll
-    for (int i = 0; i < 2; ++i) {
-      scales.factor[i] = scale.inverse * fabsf(filter_scale_[i]);
-      doubt.exists[i] |= scale.fit != Fit::kGood || !(filter_scale_[i] > 0);
-      doubt.bound[i] += scale.fit == Fit::kExtreme
-                            ? __int_as_float(0x7fffffff)
-                            : scales.factor[i] * static_cast<float>(steps * kBoundOfStep);
-    }
-    return scales;
-  }
-
-  /// Read by those that tell when the band has been used.
-  __device__ __forceinline__ SlabScale scale_of(const Cursor& band) const {
-    SlabScale scale = {1, Fit::kGood};
-    if (is_teller_) scale = barriers().scales[band.stage];
-    scale.inverse = __shfl_sync(~0u, scale.inverse, 0);
-    scale.fit = static_cast<Fit>(__shfl_sync(~0u, static_cast<int>(scale.fit), 0));
-    return scale;
-  }
-
   const Arguments<typename T::Element>& a_;
   Descriptor filters_, bands_;  // of the first step, of the first stage
-  bool is_teller_;              // one lane of a warp: see arrivals
   // How many of the strip's bands have been handed back, and where the one after them is.
   int left_ = 0;
   Cursor at_;

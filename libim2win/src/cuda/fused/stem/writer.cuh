@@ -149,9 +149,10 @@ class RowWriter {
       for (int eight = 0; eight < T::kShape.columns; eight += 8) {
         const float* sum = &sums.sum[eight / 2 + 2 * i];
         if (eight < columns)
-          *reinterpret_cast<Pixels<Element, 2>*>(to + eight) = {
-              from_compute<Element>(finished(sum[0], bias[i])),
-              from_compute<Element>(finished(sum[1], bias[i]))};
+          ptx::store_streaming(
+              reinterpret_cast<Pixels<Element, 2>*>(to + eight),
+              Pixels<Element, 2>{from_compute<Element>(finished(sum[0], bias[i])),
+                                 from_compute<Element>(finished(sum[1], bias[i]))});
       }
     }
   }
@@ -188,7 +189,8 @@ class RowWriter {
           word[j] = to_pixels<Element, kWord>(patch_ + (filter + j * kTogether) * kPitch + at);
 #pragma unroll
         for (int j = 0; j < kHalf / kTogether; ++j)
-          *reinterpret_cast<Pixels<Element, kWord>*>(to + j * kTogether * stride) = word[j];
+          ptx::store_streaming(
+              reinterpret_cast<Pixels<Element, kWord>*>(to + j * kTogether * stride), word[j]);
       }
     }
   }
@@ -210,9 +212,10 @@ class RowWriter {
       for (int i = 0; i < kChunk * kWords / 32 + 1; ++i) {
         const int column = (lane_ + 32 * i) / kWords, part = (lane_ + 32 * i) % kWords;
         if (column >= kChunk || chunk + column >= columns) continue;
-        *reinterpret_cast<uint4*>(output + (chunk + column) * stride +
-                                  part * (16 / static_cast<int>(sizeof(Element)))) =
-            *word(column, part);
+        ptx::store_streaming(
+            reinterpret_cast<uint4*>(output + (chunk + column) * stride +
+                                     part * (16 / static_cast<int>(sizeof(Element)))),
+            *word(column, part));
       }
     }
   }
