@@ -312,10 +312,13 @@ __device__ __forceinline__ void prefetch(const CUtensorMap& map) {
 #endif
 }
 
-/// threadIdx.x, read here and not kept in a register from somewhere above.
-__device__ __forceinline__ int thread_in_block() {
+/// threadIdx.x, read here and not kept in a register from somewhere above, counted from a thread that is not
+/// after this one. The compiler has to be told that it is not negative: remainders are a mask then.
+__device__ __forceinline__ int thread_in_block(int first = 0) {
   int thread;
   asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
+  thread -= first;
+  __builtin_assume(thread >= 0);
   return thread;
 }
 

@@ -75,7 +75,7 @@ class Writer {
       : a_(a),
         block_(block),
         tile_(tile),
-        thread_(ptx::thread_in_block() - T::kFirstMultiplier),
+        thread_(ptx::thread_in_block(T::kFirstMultiplier)),
         lane_(thread_ % 32),
         patch_(block.patch(thread_ / 32)),
         images_(static_cast<int>(min(a.n - tile.n, int64_t{a.tile.images}))),

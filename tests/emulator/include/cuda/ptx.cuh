@@ -174,7 +174,7 @@ inline void prefetch(const void*, int64_t) {}
 inline void let_next_start() {}
 inline void wait_for_kernel_before() { emulator::wait_for_kernel_before(); }
 
-inline int thread_in_block() { return static_cast<int>(threadIdx.x); }
+inline int thread_in_block(int first = 0) { return static_cast<int>(threadIdx.x) - first; }
 template <class T>
 T fresh(const T& x) {
   return x;

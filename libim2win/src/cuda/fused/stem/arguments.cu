@@ -32,7 +32,9 @@ Arguments<Element>::Arguments(const Problem& problem, const StemChoice& choice,
       writes_sectors(has_sectors(problem)),
       sets(choice.sets),
       filter_sets(problem.groups * this->filter_tiles.divisor / sets),
-      group_sets(this->filter_tiles.divisor / sets) {
+      group_sets(this->filter_tiles.divisor / sets),
+      row_chunks(bands.chunks),
+      row_pieces(bands.chunks * sets) {
   const auto set_tiles = static_cast<int32_t>(this->tiles / filter_sets.divisor / sets);
   set_blocks =
       static_cast<int32_t>(std::clamp<int64_t>(blocks / filter_sets.divisor, 1, set_tiles));

@@ -29,42 +29,6 @@ __device__ __forceinline__ void load_filters(const Arguments<typename T::Element
                      a.filters + set * a.packed.tile_bytes, bytes, full);
 }
 
-/// What a warpgroup multiplies at a time: a chunk of a row by a set of filters. Those of a strip are dealt in
-/// turns, row by row.
-template <class T>
-class PieceWalk {
- public:
-  __device__ __forceinline__ PieceWalk(const Arguments<typename T::Element>& a, int first)
-      : chunks_(a.bands.chunks), sets_(a.sets), chunk_(first) {
-    settle();
-  }
-  __device__ __forceinline__ int row() const { return row_; }
-  __device__ __forceinline__ int chunk() const { return chunk_; }
-  __device__ __forceinline__ int set() const { return set_; }
-  /// Of the piece after this one.
-  __device__ __forceinline__ int next_row() const {
-    PieceWalk next = *this;
-    next.advance();
-    return next.row();
-  }
-  __device__ __forceinline__ void advance() {
-    chunk_ += T::kShape.multiplying_warpgroups;
-    settle();
-  }
-
- private:
-  __device__ __forceinline__ void settle() {
-    for (; chunk_ >= chunks_; chunk_ -= chunks_) {
-      if (++set_ < sets_) continue;
-      set_ = 0;
-      ++row_;
-    }
-  }
-
-  int chunks_, sets_;
-  int chunk_, set_ = 0, row_ = 0;
-};
-
 /// One warpgroup after another multiplies, lest all do at the same time and then write at the same time,
 /// while the tensor cores have nothing to do. Not with split operands, whose products wait for sums: there one
 /// warpgroup alone would leave gaps.
@@ -103,10 +67,11 @@ class Turns {
   int next_ = 0;  // who has the next strip's first piece
 };
 
-/// Each piece of a strip's rows by one warpgroup.
+/// Warpgroups take turns with the pieces of a strip, row by row: each a chunk of a row by a set of filters.
 template <class T>
 __device__ __forceinline__ void multiply_and_write(const Arguments<typename T::Element>& a,
                                                    Block<T> block, int warpgroup) {
+  constexpr int kWarpgroups = T::kShape.multiplying_warpgroups;
   std::conditional_t<T::kShape.pixel_major, PixelWriter<T>, PieceWriter<T>> writer(a, block,
                                                                                    warpgroup);
   ptx::wait_for_kernel_before();  // which packs the filter, perhaps
@@ -118,19 +83,23 @@ __device__ __forceinline__ void multiply_and_write(const Arguments<typename T::E
   wait(&barriers().filters, 0);
   for (; !strip.ended(); strip.advance()) {
     const int rows = strip.rows(), bands = strip.bands();
-    for (PieceWalk<T> at(a, turns.first()); at.row() < rows; at.advance()) {
+    const int pieces = rows * static_cast<int>(a.row_pieces.divisor);
+    for (int piece = turns.first(); piece < pieces; piece += kWarpgroups) {
       Sums<T::kSums> sums;
-      const int next = at.next_row() < rows ? at.next_row() : bands;
-      multiplier.pass_bands(at.row());
+      const auto [row, in_row] = a.row_pieces.divide(piece);
+      const auto [set, chunk] = a.row_chunks.divide(in_row);
+      const int next =
+          piece + kWarpgroups < pieces ? a.row_pieces.quotient(piece + kWarpgroups) : bands;
+      multiplier.pass_bands(row);
       turns.wait();
-      multiplier.multiply(at.chunk(), at.set(), next, sums, [&] { turns.pass(); });
+      multiplier.multiply(chunk, set, next, sums, [&] { turns.pass(); });
       TilePosition tile = strip.first();
-      tile.p += at.row();
-      tile.q += at.chunk() * T::kShape.columns;
-      tile.filter_tile += at.set();
+      tile.p += row;
+      tile.q += chunk * T::kShape.columns;
+      tile.filter_tile += set;
       writer.write(sums, tile);
     }
-    turns.leave_strip(rows * a.bands.chunks * a.sets);
+    turns.leave_strip(pieces);
     multiplier.leave_strip(bands);
   }
   turns.finish();
