@@ -1,7 +1,10 @@
 // im2win_fused. Persistent blocks: one or two warpgroups bring operands to shared memory
-// (staging.cuh, boxes.cuh, and a warp of them loader.cuh), two multiply (multiply.cuh) and write
-// (writer.cuh). Where tiles are few, clusters of blocks share them out (cluster_sums.cuh).
+// (staging.cuh, boxes.cuh, and a warp of them loader.cuh), two multiply (multiply_whole.cuh,
+// multiply_split.cuh) and write (writer.cuh). Where tiles are few, clusters of blocks share them out
+// (cluster_sums.cuh).
 #pragma once
+
+#include <type_traits>
 
 #include "cuda/fused/arguments.cuh"
 #include "cuda/fused/block.cuh"
@@ -9,7 +12,8 @@
 #include "cuda/fused/clear.cuh"
 #include "cuda/fused/cluster_sums.cuh"
 #include "cuda/fused/loader.cuh"
-#include "cuda/fused/multiply.cuh"
+#include "cuda/fused/multiply_split.cuh"
+#include "cuda/fused/multiply_whole.cuh"
 #include "cuda/fused/pixel_rows.cuh"
 #include "cuda/fused/staging.cuh"
 #include "cuda/fused/writer.cuh"
@@ -70,7 +74,8 @@ __device__ __forceinline__ void multiply_and_write(const Arguments<typename T::E
   // stages of filters, they meet again.
   if (!kTurns && warpgroup == 1) wait_to_start(false);
   ptx::wait_for_kernel_before();  // which packs the filter, perhaps
-  Multiplier<T> multiplier(a, block, warpgroup);
+  std::conditional_t<T::kOperands == Operands::kSplit, SplitMultiplier<T>, WholeMultiplier<T>>
+      multiplier(a, block, warpgroup);
   TilesDone done(a.tile, kTurns ? warpgroup : 0);
   for (; done.next() < a.tiles; done.advance(kEvery)) {
     Sums<T::kSums> sums;

@@ -7,9 +7,9 @@
 #include "cuda/fused/arguments.cuh"
 #include "cuda/fused/block.cuh"
 #include "cuda/fused/boxes.cuh"
-#include "cuda/fused/multiply.cuh"
 #include "cuda/fused/slabs.cuh"
 #include "cuda/fused/sum_again.cuh"
+#include "cuda/fused/sums.cuh"
 #include "cuda/ptx.cuh"
 
 namespace im2win::cuda::fused {

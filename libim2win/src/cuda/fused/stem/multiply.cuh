@@ -4,9 +4,10 @@
 #include <cstdint>
 
 #include "cuda/fused/descriptor.cuh"
-#include "cuda/fused/multiply.cuh"
+#include "cuda/fused/operands.cuh"
 #include "cuda/fused/order.cuh"
 #include "cuda/fused/stem/arguments.cuh"
+#include "cuda/fused/sums.cuh"
 #include "cuda/fused/wgmma.cuh"
 #include "cuda/ptx.cuh"
 
@@ -76,8 +77,8 @@ class RowMultiplier {
   using Product = Wgmma<T::kOperands, kColumns>;
   using Part = float[T::kSums];
 
-  /// The bands that a row's windows meet, of which each lane knows one: where the chunk's windows are in it, and
-  /// how it was scaled.
+  /// The bands that a row's windows meet, of which each lane knows one: where the chunk's windows are in it,
+  /// and how it was scaled.
   struct Row {
     Descriptor windows;
     SlabScale scale;

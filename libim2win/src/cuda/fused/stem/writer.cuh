@@ -6,8 +6,8 @@
 #include <cstdint>
 
 #include "cuda/fused/boxes.cuh"
-#include "cuda/fused/multiply.cuh"
 #include "cuda/fused/stem/arguments.cuh"
+#include "cuda/fused/sums.cuh"
 #include "cuda/fused/writer.cuh"
 #include "cuda/numeric.cuh"
 #include "cuda/ptx.cuh"

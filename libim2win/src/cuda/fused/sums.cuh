@@ -1,0 +1,23 @@
+// What a thread that multiplies has of a tile: its sums, and how far they may be relied on.
+#pragma once
+
+namespace im2win::cuda::fused {
+
+/// The sums of one thread, as wgmma lays them out (see Wgmma). A sum whose magnitude is below its
+/// filter's doubt, or is NaN, must be formed again; doubt of NaN means every sum.
+template <int kSums>
+struct Sums {
+  float sum[kSums];
+  float doubt[2];  // of the thread's two filters
+};
+
+/// Minus the bound below which a sum is in doubt, until something gives reason for doubt: of some terms, and
+/// of those and more, of which `bound` is.
+__device__ __forceinline__ float with_bound(float before, float bound, bool doubtful) {
+  return doubtful || !(before <= 0) ? fabsf(before) + bound : before - bound;
+}
+
+/// What it is when all terms are in.
+__device__ __forceinline__ float doubt_of(float bounds) { return bounds <= 0 ? 0 : bounds; }
+
+}  // namespace im2win::cuda::fused
