@@ -47,6 +47,9 @@ struct Kernel {
   static constexpr int kSums = kShape.sums();
   static constexpr int kStagingThreads = kShape.staging_threads();
   static constexpr int kFirstMultiplier = kShape.first_multiplier();
+  // Of filters in shared memory, in units: from high operands to low ones, and from a step to the next.
+  static constexpr int kFilterPart = 2 * kShape.filters;
+  static constexpr int kFilterStep = traits(kOperands).parts * kFilterPart;
   // Of a thread, once the warpgroups have dealt anew what the block has from launch: sums, and what the
   // compiler was seen to need beside them.
   static constexpr int kLaunchRegisters = kShape.staging_warpgroups == 1 ? 168 : 128;

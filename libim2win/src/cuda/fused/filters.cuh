@@ -53,7 +53,7 @@ class FilterBatches {
 
  private:
   static constexpr OperandTraits kTraits = traits(T::kOperands);
-  static constexpr int kStepBytes = kTraits.parts * 2 * T::kShape.filters * kUnitBytes;
+  static constexpr int kStepBytes = T::kFilterStep * kUnitBytes;
 
   __device__ __forceinline__ int steps() const {
     return a_.tile.steps[kind_of(a_.tile, slabs_.slab.tap_group)].count;

@@ -36,7 +36,6 @@ class SplitMultiplier {
 
  private:
   static constexpr OperandTraits kTraits = OperandRings<T>::kTraits;
-  static constexpr int kPart = OperandRings<T>::kPart, kStep = OperandRings<T>::kStep;
 
   /// A batch of steps whose operands are there; of no steps after a tile's last.
   struct Batch {
@@ -138,8 +137,6 @@ class SplitMultiplier {
     rings_.wait_filters();
   }
 
-  static constexpr float kLow = 1.0f / 2048;
-
   /// Of a batch's operands.
   struct Places {
     Descriptor filters, windows, low_windows;
@@ -155,7 +152,8 @@ class SplitMultiplier {
                                                        float (&part)[T::kSums]) {
 #pragma unroll
     for (int i = 0; i < kCount; ++i)
-      Product<T>::multiply(part, of.filters + i * kStep, of.windows + batch.step[i], i > 0);
+      Product<T>::multiply(part, of.filters + i * T::kFilterStep, of.windows + batch.step[i],
+                           i > 0);
     Order<T>::commit();
   }
 
@@ -164,9 +162,9 @@ class SplitMultiplier {
                                                       bool accumulate, float (&part)[T::kSums]) {
 #pragma unroll
     for (int i = 0; i < kCount; ++i) {
-      const Descriptor filters = of.filters + i * kStep;
+      const Descriptor filters = of.filters + i * T::kFilterStep;
       Product<T>::multiply(part, filters, of.low_windows + batch.step[i], i > 0 || accumulate);
-      Product<T>::multiply(part, filters + kPart, of.windows + batch.step[i], true);
+      Product<T>::multiply(part, filters + T::kFilterPart, of.windows + batch.step[i], true);
     }
     Order<T>::commit();
   }
@@ -174,15 +172,15 @@ class SplitMultiplier {
   // Batches of kMost steps, then those of fewer. Each kind in a loop of its own, whatever their number: where
   // kinds are branches of one, the compiler spills sums.
 
-  /// Without registers for low products: these first, and then the high ones.
-  template <int kMost>
+  template <int kMost, class... Low>
   __device__ __forceinline__ void multiply_batches(Walk& walk, Batch& batch,
-                                                   float (&sums)[T::kSums]) {
-    while (batch.count == kMost) multiply_batch<kMost>(walk, batch, sums);
-    if constexpr (kMost > 1) multiply_batches<kMost - 1>(walk, batch, sums);
+                                                   float (&sums)[T::kSums], Low&... low) {
+    while (batch.count == kMost) multiply_batch<kMost>(walk, batch, sums, low...);
+    if constexpr (kMost > 1) multiply_batches<kMost - 1>(walk, batch, sums, low...);
   }
 
-  /// Multiplies the batch and goes to the next, which is waited for while products are under way.
+  /// Without registers for low products: these first, and then the high ones. Goes to the next batch, which is
+  /// waited for while products are under way.
   template <int kCount>
   __device__ __forceinline__ void multiply_batch(Walk& walk, Batch& batch,
                                                  float (&sums)[T::kSums]) {
@@ -192,7 +190,7 @@ class SplitMultiplier {
     Order<T>::begin();
     multiply_low<kCount>(of, batch, false, part);
     Order<T>::end(part);
-    add(part, factor[0] * kLow, factor[1] * kLow, sums);
+    add_product_sums(part, factor[0] / kLowScale, factor[1] / kLowScale, sums);
     Order<T>::begin();
     multiply_high<kCount>(of, batch, part);
     const int used_filters = rings_.filter().stage, used_slab = rings_.slab().stage;
@@ -206,7 +204,7 @@ class SplitMultiplier {
     Order<T>::end(part);
     rings_.release_filters(used_filters);
     if (slab_ends) rings_.release_slab(used_slab);
-    add(part, factor[0], factor[1], sums);
+    add_product_sums(part, factor[0], factor[1], sums);
   }
 
   /// The low products of a slab, and what those under way read.
@@ -220,27 +218,20 @@ class SplitMultiplier {
   /// high ones right behind them. Goes to the next slab's first batch.
   __device__ __forceinline__ void multiply_slab(Walk& walk, Batch& batch, float (&sums)[T::kSums]) {
     LowProducts low;
-    while (batch.count > 0) multiply_batches<kTraits.batch>(walk, batch, low, sums);
-    const float factor[2] = {walk.factor[0] * kLow, walk.factor[1] * kLow};
+    while (batch.count > 0) multiply_batches<kTraits.batch>(walk, batch, sums, low);
+    const float factor[2] = {walk.factor[0] / kLowScale, walk.factor[1] / kLowScale};
     low.used.slab = rings_.slab().stage;
     if (leave_slab(walk)) next_batch(walk, batch);
     Order<T>::end(low.part);
     rings_.hand_back(low.used);
-    add(low.part, factor[0], factor[1], sums);
-  }
-
-  template <int kMost>
-  __device__ __forceinline__ void multiply_batches(Walk& walk, Batch& batch, LowProducts& low,
-                                                   float (&sums)[T::kSums]) {
-    while (batch.count == kMost) multiply_batch<kMost>(walk, batch, low, sums);
-    if constexpr (kMost > 1) multiply_batches<kMost - 1>(walk, batch, low, sums);
+    add_product_sums(low.part, factor[0], factor[1], sums);
   }
 
   /// Goes to the slab's next batch, if it has one. What the last batch's low products have read is handed back
   /// when this one's high ones, which come after them, are done.
   template <int kCount>
-  __device__ __forceinline__ void multiply_batch(Walk& walk, Batch& batch, LowProducts& low,
-                                                 float (&sums)[T::kSums]) {
+  __device__ __forceinline__ void multiply_batch(Walk& walk, Batch& batch, float (&sums)[T::kSums],
+                                                 LowProducts& low) {
     const Places of = places(batch);
     float high[T::kSums];
     Order<T>::begin();
@@ -257,13 +248,7 @@ class SplitMultiplier {
     } else {
       batch.count = 0;
     }
-    add(high, walk.factor[0], walk.factor[1], sums);
-  }
-
-  __device__ __forceinline__ static void add(const float (&part)[T::kSums], float factor0,
-                                             float factor1, float (&sums)[T::kSums]) {
-#pragma unroll
-    for (int i = 0; i < T::kSums; ++i) sums[i] = fmaf(part[i], i & 2 ? factor1 : factor0, sums[i]);
+    add_product_sums(high, walk.factor[0], walk.factor[1], sums);
   }
 
   const Arguments<typename T::Element>& a_;

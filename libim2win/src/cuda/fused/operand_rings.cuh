@@ -20,15 +20,13 @@ template <class T>
 class OperandRings {
  public:
   static constexpr OperandTraits kTraits = traits(T::kOperands);
-  static constexpr int kPart = 2 * T::kShape.filters;  // units from high to low filters
-  static constexpr int kStep = kTraits.parts * kPart;  // and from a step to the next
 
   __device__ __forceinline__ OperandRings(const Arguments<typename T::Element>& a, Block<T> block,
                                           int warpgroup)
       : a_(a),
         block_(block),
         filters_(filters_of(a.tile, ptx::shared_address(block.filter_stage(0)), warpgroup)),
-        step_(filters_in_place(a.tile) ? 2 : kStep),
+        step_(filters_in_place(a.tile) ? 2 : T::kFilterStep),
         windows_(windows_of(a.tile, ptx::shared_address(block.slab(0)), warpgroup)),
         until_start_(warpgroup == 0 ? a.tile.lead + 1 : 0) {
     if (kTurns && warpgroup > 0) pass_tile();

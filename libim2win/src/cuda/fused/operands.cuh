@@ -45,6 +45,9 @@ struct Magnitudes {
   }
 };
 
+/// What low operands are multiplied by.
+constexpr float kLowScale = 2048;
+
 /// How well a scale fits what it scales.
 enum class Fit : int32_t {
   kGood = 0,
@@ -85,13 +88,12 @@ __device__ __forceinline__ uint32_t bits_of(__half2 x) { return *reinterpret_cas
 /// Two neighbouring elements, scaled, as high and low operands.
 __device__ __forceinline__ void split(float x, float y, float factor, uint32_t& high,
                                       uint32_t& low) {
-  constexpr float kLow = 2048;
   x *= factor;
   y *= factor;
   const __half2 h = __floats2half2_rn(x, y);
   const float2 f = __half22float2(h);
   high = bits_of(h);
-  low = bits_of(__floats2half2_rn((x - f.x) * kLow, (y - f.y) * kLow));
+  low = bits_of(__floats2half2_rn((x - f.x) * kLowScale, (y - f.y) * kLowScale));
 }
 
 __device__ __forceinline__ void split_unit(const float (&x)[8], float factor, uint4& high,

@@ -14,6 +14,7 @@ struct WgmmaOrder {
   __device__ __forceinline__ static void wait() {
     ptx::wgmma_wait<kPending>();
   }
+  /// And these sums, of none of those, may be read.
   template <int kPending, int kSums>
   __device__ __forceinline__ static void wait(float (&sums)[kSums]) {
     ptx::wgmma_wait<kPending>();
@@ -21,8 +22,7 @@ struct WgmmaOrder {
   }
   template <int kSums>
   __device__ __forceinline__ static void end(float (&sums)[kSums]) {
-    ptx::wgmma_wait<0>();
-    ptx::accumulators_written(sums);
+    wait<0>(sums);
   }
 };
 

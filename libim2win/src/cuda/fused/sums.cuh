@@ -11,6 +11,14 @@ struct Sums {
   float doubt[2];  // of the thread's two filters
 };
 
+/// Adds products of split operands, with factors that take their scales out again, of the thread's two filters.
+template <int kSums>
+__device__ __forceinline__ void add_product_sums(const float (&part)[kSums], float factor0,
+                                                 float factor1, float (&sums)[kSums]) {
+#pragma unroll
+  for (int i = 0; i < kSums; ++i) sums[i] = fmaf(part[i], i & 2 ? factor1 : factor0, sums[i]);
+}
+
 /// Minus the bound below which a sum is in doubt, until something gives reason for doubt: of some terms, and
 /// of those and more, of which `bound` is.
 __device__ __forceinline__ float with_bound(float before, float bound, bool doubtful) {

@@ -25,8 +25,8 @@ struct Arguments : fused::Arguments<Element> {
   // Blocks have some tiles' filters each, take turns with these, and share the tiles that have the same.
   int32_t sets;
   Divisor filter_sets, group_sets;
-  Divisor row_chunks,
-      row_pieces;  // of a strip's rows, and those by each of a block's sets of filters
+  // Of a row of a strip: its chunks, and these by each of the block's sets of filters.
+  Divisor row_chunks, row_pieces;
   int32_t set_blocks, block_tiles, more_tiles;  // so many blocks have one more tile
 
   /// `blocks` at the same time.

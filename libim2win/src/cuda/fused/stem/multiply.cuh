@@ -71,9 +71,6 @@ class RowMultiplier {
  private:
   static constexpr bool kSplit = T::kOperands == Operands::kSplit;
   static constexpr int kColumns = 2 * T::kSums;  // of a product
-  static constexpr OperandTraits kTraits = traits(T::kOperands);
-  static constexpr int kPart = 2 * T::kShape.filters;  // units from high to low filters
-  static constexpr int kStep = kTraits.parts * kPart;  // and from a step to the next
   using Product = Wgmma<T::kOperands, kColumns>;
   using Part = float[T::kSums];
 
@@ -165,7 +162,7 @@ class RowMultiplier {
       WgmmaOrder::begin();
 #pragma unroll
       for (int i = 0; i < kSteps; ++i)
-        multiply(sums.sum, filters + i * kStep, windows + step(i), i > 0 || band > 0);
+        multiply(sums.sum, filters + i * T::kFilterStep, windows + step(i), i > 0 || band > 0);
       WgmmaOrder::commit();
     }
     issued();
@@ -176,15 +173,8 @@ class RowMultiplier {
   /// Those that a band's windows meet.
   template <int kSteps>
   __device__ __forceinline__ Descriptor filters_of(int band) const {
-    return (filters_ + static_cast<uint32_t>(band * kSteps * kStep)).uniform();
+    return (filters_ + static_cast<uint32_t>(band * kSteps * T::kFilterStep)).uniform();
   }
-
-  /// What takes the scales of a band and of a filter, if known, out of products.
-  struct Scales {
-    float factor[2];
-  };
-
-  static constexpr float kLow = 1.0f / 2048;
 
   /// Of a band.
   struct BandOperands {
@@ -214,20 +204,21 @@ class RowMultiplier {
       sum_high<kBatchSteps>(at, 0, high);
       sum_low<kBatchSteps>(at, 0, low);
       const SlabScale scale = scale_of(row, band);
-      const Scales scales = {
-          {scale.inverse * fabsf(filter_scale_[0]), scale.inverse * fabsf(filter_scale_[1])}};
+      // Take the scales of the band and of a filter, if known, out of products.
+      const float factor[2] = {scale.inverse * fabsf(filter_scale_[0]),
+                               scale.inverse * fabsf(filter_scale_[1])};
       all_inverses += scale.inverse;
       if (scale.fit > worst) worst = scale.fit;
 #pragma unroll
       for (int i = 1; i <= kBatches; ++i) {
         WgmmaOrder::template wait<1>(high);
-        add(high, scales, 1, sums.sum);
+        add_product_sums(high, factor[0], factor[1], sums.sum);
         if (i == kBatches) continue;
         sum_high<kBatchSteps>(at, i * kBatchSteps, high);
         sum_low<kBatchSteps>(at, i * kBatchSteps, low);
       }
       WgmmaOrder::end(low);
-      add(low, scales, kLow, sums.sum);
+      add_product_sums(low, factor[0] / kLowScale, factor[1] / kLowScale, sums.sum);
     }
     tell_doubt(worst, all_inverses * static_cast<float>(kSteps * kBoundOfStep), sums);
   }
@@ -248,7 +239,8 @@ class RowMultiplier {
     WgmmaOrder::begin();
 #pragma unroll
     for (int i = 0; i < kSteps; ++i)
-      multiply(part, at.filters + (first + i) * kStep, at.windows + step(first + i), i > 0);
+      multiply(part, at.filters + (first + i) * T::kFilterStep, at.windows + step(first + i),
+               i > 0);
     WgmmaOrder::commit();
   }
 
@@ -256,17 +248,10 @@ class RowMultiplier {
   __device__ __forceinline__ void sum_low(const BandOperands& at, int first, Part& part) const {
 #pragma unroll
     for (int i = first; i < first + kSteps; ++i) {
-      multiply(part, at.filters + i * kStep, at.low_windows + step(i), i > 0);
-      multiply(part, at.filters + i * kStep + kPart, at.windows + step(i), true);
+      multiply(part, at.filters + i * T::kFilterStep, at.low_windows + step(i), i > 0);
+      multiply(part, at.filters + i * T::kFilterStep + T::kFilterPart, at.windows + step(i), true);
     }
     WgmmaOrder::commit();
-  }
-
-  __device__ __forceinline__ static void add(const Part& part, const Scales& scales, float rest,
-                                             Part& sums) {
-    const float factor[2] = {scales.factor[0] * rest, scales.factor[1] * rest};
-#pragma unroll
-    for (int i = 0; i < T::kSums; ++i) sums[i] = fmaf(part[i], factor[i >> 1 & 1], sums[i]);
   }
 
   const Arguments<typename T::Element>& a_;
