@@ -41,6 +41,17 @@ DENSE = [
     Problem(n=2, c=3, h=23, w=263, k=90, r=11, s=11, stride=(4, 4)),
     Problem(n=3, c=8, h=20, w=140, k=160, r=7, s=7, stride=(2, 2), padding=same(3), groups=2),
     Problem(n=300, c=3, h=3, w=70, k=20),
+    # Of im2win_stem, rows that each warpgroup has of its own, which begin anywhere in a sector of
+    # memory. Every other one is aligned in NCHW.
+    *(
+        problem
+        for rows in (
+            Problem(n=40, c=3, h=46, w=118, k=20, padding=same(1)),
+            Problem(n=40, c=3, h=46, w=119, k=20),
+            Problem(n=44, c=2, h=80, w=243, k=36, r=7, s=7, stride=(2, 2)),
+        )
+        for problem in (rows, rows)
+    ),
     # Planes that come as boxes of lines: by themselves, two and eight together, in parts, and with
     # other rows between. Every other one is aligned in NCHW.
     *(

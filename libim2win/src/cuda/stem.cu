@@ -55,8 +55,6 @@ class Stem final : public PackedConvolution<Element> {
     a.input = static_cast<const Element*>(buffers.input);
     a.filters = static_cast<const char*>(buffers.filter);
     a.outputs.bind(buffers);
-    constexpr uintptr_t kSectorBytes = 32;
-    if (reinterpret_cast<uintptr_t>(buffers.output) % kSectorBytes != 0) a.writes_sectors = false;
     if (reinterpret_cast<uintptr_t>(buffers.output) % kUnitBytes != 0) a.write_elements();
     if (a.stored) a.output = boxed_.map_output(buffers.output);
     launch_shared("stem_kernel", kernel_.run, a.blocks(), kernel_.shape.threads(),

@@ -149,8 +149,9 @@ struct SharedLayout {
   int32_t filter_stage, slab;  // of one; a slab with the zeros after it
   int32_t part;                // from an element's high to its low operands, of a slab
   int32_t filters, slabs, patches;
-  int32_t boxes, box;       // of outputs, in the room of patches; from a box to the next
-  int32_t columns, places;  // tables
+  int32_t boxes, box;        // of outputs, in the room of patches; from a box to the next
+  int32_t row_ends, biases;  // of im2win_stem
+  int32_t columns, places;   // tables
   int32_t raw, raw_stage;
   int32_t extents;  // of lines of split operands, [stage][line]
   int32_t total;

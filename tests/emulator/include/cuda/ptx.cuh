@@ -148,6 +148,11 @@ void load_four_if(uint32_t which, const T* p, int32_t stride, T* x) {
   for (int i = 0; i < 4; ++i) x[i] = load_if((which >> i & 1) != 0, p + i * stride);
 }
 
+template <class T>
+T load_if_any(uint32_t bits, const T* p) {
+  return load_if(bits != 0, p);
+}
+
 template <class Word>
 void store_streaming(Word* to, const Word& word) {
   *to = word;

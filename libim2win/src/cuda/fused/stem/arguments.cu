@@ -11,12 +11,34 @@ Lines lines_of(const Problem& problem) {
   return {Divisor(elements == 1 ? problem.c_per_group() : 1), static_cast<int32_t>(elements)};
 }
 
-bool has_sectors(const Problem& problem) {
-  constexpr int64_t kPixels = 8;
+template <class Element>
+RowOrder row_order_of(const Problem& problem, const fused::Arguments<Element>& a) {
+  const auto activation = problem.activation;
+  if (a.stored) return RowOrder::kBoxes;
+  if (problem.alpha != 1 || problem.has_residual ||
+      (activation != IM2WIN_IDENTITY && activation != IM2WIN_RELU))
+    return RowOrder::kOne;
+  if (a.words) return RowOrder::kFilters;
+  return problem.output.stride[3] == 1 ? RowOrder::kPixels : RowOrder::kOne;
+}
+
+bool has_whole_sectors(const Problem& problem) {
   const Tensor& output = problem.output;
   for (int dimension = 0; dimension < 3; ++dimension)
-    if (output.size[dimension] > 1 && output.stride[dimension] % kPixels != 0) return false;
-  return problem.q % kPixels == 0 && output.stride[3] == 1;
+    if (output.size[dimension] > 1 && output.stride[dimension] % kSectorPixels != 0) return false;
+  return problem.q % kSectorPixels == 0;
+}
+
+/// Each warpgroup has rows of its own where pixels may wait for others of their sector (see SectorRows), if
+/// there is room for the bands of so many and blocks have enough of them.
+template <class Element>
+int32_t rows_of_group(const StemChoice& choice, const KernelShape& shape, RowOrder order,
+                      int32_t block_rows) {
+  const int rows = shape.multiplying_warpgroups;
+  return sizeof(Element) == 4 && order == RowOrder::kPixels && choice.bands.chunks > 1 &&
+                 choice.bands.stages > choice.bands.of_rows(rows) && block_rows >= 4 * rows
+             ? rows
+             : 1;
 }
 
 }  // namespace
@@ -26,10 +48,11 @@ Arguments<Element>::Arguments(const Problem& problem, const StemChoice& choice,
                               const KernelShape& shape, Operands operands, int64_t blocks)
     : fused::Arguments<Element>(problem, choice.tile, shape, operands),
       bands(choice.bands),
-      band_positions(bands.positions),
+      run_order(run_positions(operands, static_cast<int>(problem.stride_w)) > 1 ? bands.units
+                                                                                : bands.positions),
       band_channels(problem.c_per_group()),
       lines(lines_of(problem)),
-      writes_sectors(has_sectors(problem)),
+      row_order(row_order_of(problem, *this)),
       sets(choice.sets),
       filter_sets(problem.groups * this->filter_tiles.divisor / sets),
       group_sets(this->filter_tiles.divisor / sets),
@@ -40,6 +63,12 @@ Arguments<Element>::Arguments(const Problem& problem, const StemChoice& choice,
       static_cast<int32_t>(std::clamp<int64_t>(blocks / filter_sets.divisor, 1, set_tiles));
   block_tiles = set_tiles / set_blocks;
   more_tiles = set_tiles % set_blocks;
+  group_rows =
+      rows_of_group<Element>(choice, shape, row_order, block_tiles * choice.tile.tile.rows);
+  if (sizeof(Element) == 4 && row_order == RowOrder::kPixels &&
+      (group_rows > 1 || has_whole_sectors(problem)))
+    row_order = RowOrder::kSectors;
+  next_piece = group_rows > 1 ? Piece{0, 1} : piece_of_row(shape.multiplying_warpgroups);
   this->shared = stem_layout(choice, shape, operands);
 }
 

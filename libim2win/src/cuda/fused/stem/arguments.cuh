@@ -16,24 +16,56 @@ struct Lines {
   int32_t elements;  // from a pixel to the next; 0: there are no lines
 };
 
+/// What a row's outputs are written as, if they are the sums and a bias, perhaps clamped from below.
+enum class RowOrder : int32_t {
+  kOne,      // one by one, as any others
+  kBoxes,    // of 64 filters
+  kFilters,  // words of neighbours
+  kPixels,   // words of neighbours
+  kSectors,  // of memory: see SectorRows
+};
+
+/// A chunk of a row of a strip, by one of the block's sets of filters; those of a row by each set are numbered.
+struct Piece {
+  int32_t row, number;
+};
+
 template <class Element>
 struct Arguments : fused::Arguments<Element> {
   Bands bands;
-  Divisor band_positions, band_channels;
+  Divisor run_order;  // by a band's lines, or by the positions of one: see BandStaging::place_of
+  Divisor band_channels;
   Lines lines;
-  bool writes_sectors;  // whether eight pixels of a row are whole sectors of 32 bytes of the output
+  RowOrder row_order;
   // Blocks have some tiles' filters each, take turns with these, and share the tiles that have the same.
   int32_t sets;
   Divisor filter_sets, group_sets;
   // Of a row of a strip: its chunks, and these by each of the block's sets of filters.
   Divisor row_chunks, row_pieces;
+  // Warpgroups take turns with pieces, or with rows, whose pieces each then writes one after another. Then
+  // `next_piece` is one further on, else as many as there are warpgroups.
+  int32_t group_rows;  // that they are at: one, or one each
+  Piece next_piece;
   int32_t set_blocks, block_tiles, more_tiles;  // so many blocks have one more tile
 
   /// `blocks` at the same time.
   Arguments(const Problem& problem, const StemChoice& choice, const KernelShape& shape,
             Operands operands, int64_t blocks);
 
+  /// The piece of that number, where rows are shared out.
+  __host__ __device__ __forceinline__ Piece piece_of_row(int32_t number) const {
+    const auto [row, in_row] = row_pieces.divide(number);
+    return {row, in_row};
+  }
+
   int64_t blocks() const { return filter_sets.divisor * set_blocks; }
+
+  /// For an output that is no words of 16 bytes.
+  void write_elements() {
+    fused::Arguments<Element>::write_elements();
+    if (row_order == RowOrder::kBoxes || row_order == RowOrder::kFilters)
+      row_order = RowOrder::kOne;
+  }
 };
 
 /// Of a thread, once the warpgroups have dealt anew what the block has from launch.
@@ -60,6 +92,14 @@ static_assert(sizeof(Barriers) <= kBarrierBytes);
 __device__ __forceinline__ Barriers& barriers() {
   return *reinterpret_cast<Barriers*>(dynamic_shared_memory);
 }
+
+/// Where some of a row's pixels are in it: how many of a sector's the same warpgroup may have left to be
+/// written with them, and may leave to those after them. Numbers, as the compiler keeps predicates for long in
+/// local memory.
+struct InRow {
+  int32_t before, after;
+};
+constexpr int kSectorPixels = 8;  // of float
 
 /// The strips of a block, or of what of them is its own: in each, neighbouring tiles from the first on.
 template <class Element>

@@ -67,7 +67,28 @@ class Turns {
   int next_ = 0;  // who has the next strip's first piece
 };
 
-/// Warpgroups take turns with the pieces of a strip, row by row: each a chunk of a row by a set of filters.
+/// That which a warpgroup is at after this one.
+template <class Element>
+__device__ __forceinline__ Piece after(const Arguments<Element>& a, Piece piece) {
+  const auto of_row = static_cast<int32_t>(a.row_pieces.divisor);
+  piece.number += a.next_piece.number;
+  piece.row += a.next_piece.row;
+  if (piece.number >= of_row) {
+    piece.number -= of_row;
+    piece.row += a.group_rows;
+  }
+  return piece;
+}
+
+/// `end`: the column after the chunk's.
+template <class Element>
+__device__ __forceinline__ InRow in_row(const Arguments<Element>& a, int chunk, int end) {
+  if (sizeof(Element) != sizeof(float) || ptx::fresh(a.group_rows) == 1) return {0, 0};
+  return {chunk > 0 ? kSectorPixels : 0,
+          chunk + 1 < a.bands.chunks && end < a.q ? kSectorPixels : 0};
+}
+
+/// Warpgroups take turns with the pieces of a strip.
 template <class T>
 __device__ __forceinline__ void multiply_and_write(const Arguments<typename T::Element>& a,
                                                    Block<T> block, int warpgroup) {
@@ -83,23 +104,32 @@ __device__ __forceinline__ void multiply_and_write(const Arguments<typename T::E
   wait(&barriers().filters, 0);
   for (; !strip.ended(); strip.advance()) {
     const int rows = strip.rows(), bands = strip.bands();
-    const int pieces = rows * static_cast<int>(a.row_pieces.divisor);
-    for (int piece = turns.first(); piece < pieces; piece += kWarpgroups) {
+    const bool has_own_rows = a.group_rows > 1;
+    Piece piece = has_own_rows ? Piece{warpgroup, 0} : a.piece_of_row(turns.first());
+    // Each warpgroup has its turn, though it may have no row.
+    const int all_rows = has_own_rows ? (rows + kWarpgroups - 1) / kWarpgroups * kWarpgroups : rows;
+    for (; piece.row < all_rows; piece = after(a, piece)) {
+      // The same in all lanes. Where registers are short, ptxas would find out ahead of the products whether
+      // this piece is the last, and keep that in local memory, from where it comes behind all stores.
+      if constexpr (T::kOperands == Operands::kSplit) piece.row = __shfl_sync(~0u, piece.row, 0);
+      if (piece.row >= rows) {
+        turns.wait();
+        turns.pass();
+        continue;
+      }
       Sums<T::kSums> sums;
-      const auto [row, in_row] = a.row_pieces.divide(piece);
-      const auto [set, chunk] = a.row_chunks.divide(in_row);
-      const int next =
-          piece + kWarpgroups < pieces ? a.row_pieces.quotient(piece + kWarpgroups) : bands;
-      multiplier.pass_bands(row);
+      const int next = after(a, piece).row;
+      multiplier.pass_bands(piece.row);
       turns.wait();
-      multiplier.multiply(chunk, set, next, sums, [&] { turns.pass(); });
+      const auto [set, chunk] = a.row_chunks.divide(piece.number);
+      multiplier.multiply(chunk, set, next < rows ? next : bands, sums, [&] { turns.pass(); });
       TilePosition tile = strip.first();
-      tile.p += row;
+      tile.p += piece.row;
       tile.q += chunk * T::kShape.columns;
       tile.filter_tile += set;
-      writer.write(sums, tile);
+      writer.write(sums, tile, set, in_row(a, chunk, tile.q + T::kShape.columns));
     }
-    turns.leave_strip(pieces);
+    turns.leave_strip(all_rows * static_cast<int>(a.row_pieces.divisor));
     multiplier.leave_strip(bands);
   }
   turns.finish();
@@ -125,7 +155,7 @@ __global__ void __launch_bounds__(T::kShape.threads(), 1)
   if (warpgroup == 0) {
     ptx::give_up_registers<staging_registers(T::kShape)>();
     wait_for_inputs(a);
-    BandStaging<T>(a, block).run();
+    stage_bands(a, block);
   } else {
     ptx::take_registers<multiplying_registers(T::kShape)>();
     multiply_and_write<T>(a, block, warpgroup - 1);

@@ -54,13 +54,13 @@ class RowMultiplier {
   template <class Issued>
   __device__ __forceinline__ void multiply(int chunk, int set, int next, Sums<T::kSums>& sums,
                                            const Issued& issued) {
-    const Row row = enter_row(chunk);
+    const Row row = enter_row(chunk, next);
     if (a_.bands.batches == 1) {
       multiply_batches<1>(row, set, sums, issued);
     } else {
       multiply_batches<kMaxBandBatches>(row, set, sums, issued);
     }
-    hand_back(min(a_.bands.of_rows(left_ + 1), next));
+    hand_back(min(row.first + a_.bands.of_rows(1), next));
   }
 
   __device__ __forceinline__ void leave_strip(int bands) {
@@ -79,27 +79,23 @@ class RowMultiplier {
   struct Row {
     Descriptor windows;
     SlabScale scale;
+    // Of the strip's bands, the row's first, and that from which on the warpgroup needs others after it.
+    int first, next;
   };
 
-  /// Pixel-major rows begin when their first bands are there: the ring may have room for no more than those of
-  /// the rows under way. Others wait once, for the last: with it all are there.
+  /// Pixel-major rows begin when their first bands are there, and hand back each when it has been used: the
+  /// ring may have room for no more than those of the rows under way. Others wait once, for the last: with it
+  /// all are there.
   static constexpr bool kWaitsForBands = T::kShape.pixel_major;
 
-  __device__ __forceinline__ Row enter_row(int chunk) const {
+  __device__ __forceinline__ Row enter_row(int chunk, int next) const {
     if constexpr (!kWaitsForBands) barriers().bands.wait_full(further(at_, a_.bands.more_rows()));
     const int band = min(ptx::thread_in_block() % 32, a_.bands.count - 1);
     const int stage = further(at_, band * a_.bands.apart).stage;
     const int place = chunk * T::kShape.columns + stage * (a_.bands.bytes / kUnitBytes);
-    Row row = {bands_ + static_cast<uint32_t>(place), {1, Fit::kGood}};
+    Row row = {bands_ + static_cast<uint32_t>(place), {1, Fit::kGood}, left_, next};
     if constexpr (kSplit && !kWaitsForBands) row.scale = barriers().scales[stage];
     return row;
-  }
-  /// How the row's band was scaled.
-  __device__ __forceinline__ SlabScale scale_of(const Row& row, int band) const {
-    if constexpr (kWaitsForBands)
-      return barriers().scales[further(at_, band * a_.bands.apart).stage];
-    return {__shfl_sync(~0u, row.scale.inverse, band),
-            static_cast<Fit>(__shfl_sync(~0u, static_cast<int>(row.scale.fit), band))};
   }
 
   /// Bands further on: all of a row's are in the ring at the same time.
@@ -133,7 +129,7 @@ class RowMultiplier {
   /// Code for each number of steps: while products are under way, the compiler takes no branches.
   template <int kBatches, class Issued>
   __device__ __forceinline__ void multiply_batches(const Row& row, int set, Sums<T::kSums>& sums,
-                                                   const Issued& issued) const {
+                                                   const Issued& issued) {
     switch (a_.bands.batch_steps) {
       case 2: return multiply_row<kBatches, 2>(row, set, sums, issued);
       case 3: return multiply_row<kBatches, 3>(row, set, sums, issued);
@@ -144,9 +140,15 @@ class RowMultiplier {
 
   template <int kBatches, int kSteps, class Issued>
   __device__ __forceinline__ void multiply_row(const Row& row, int set, Sums<T::kSums>& sums,
-                                               const Issued& issued) const {
+                                               const Issued& issued) {
     if constexpr (kSplit) {
-      multiply_split<kBatches, kSteps>(row, sums);
+      // How many bands windows of 3 and 7 taps meet, with the steps that these usually take.
+      constexpr int kUsual = kSteps == 2 ? 2 : 4;
+      if (!T::kShape.pixel_major && kBatches == 1 && a_.bands.count == kUsual) {
+        multiply_bands<kBatches, kSteps, kUsual>(row, sums);
+      } else {
+        multiply_bands<kBatches, kSteps>(row, sums);
+      }
     } else {
       multiply_whole<kBatches * kSteps>(row, set, sums, issued);
     }
@@ -179,48 +181,89 @@ class RowMultiplier {
   /// Of a band.
   struct BandOperands {
     Descriptor filters, windows, low_windows;
+    float inverse;
   };
 
+  /// Before the band's products: those who look at another lane's numbers wait for them.
   template <int kSteps>
-  __device__ __forceinline__ BandOperands operands(const Row& row, int band) const {
-    if constexpr (kWaitsForBands) barriers().bands.wait_full(further(at_, band * a_.bands.apart));
+  __device__ __forceinline__ BandOperands operands(Row& row, int band) const {
+    if constexpr (kWaitsForBands) {
+      const Cursor at = further(at_, row.first + band * a_.bands.apart - left_);
+      barriers().bands.wait_full(at);
+      const SlabScale scale = barriers().scales[at.stage];
+      row.scale.inverse = scale.inverse;
+      if (scale.fit > row.scale.fit) row.scale.fit = scale.fit;
+    }
     const Descriptor windows = row.windows.uniform(band);
     return {filters_of<kSteps>(band), windows,
-            windows + static_cast<uint32_t>(a_.bands.part_bytes / kUnitBytes)};
+            windows + static_cast<uint32_t>(a_.bands.part_bytes / kUnitBytes),
+            kWaitsForBands ? row.scale.inverse : __shfl_sync(~0u, row.scale.inverse, band)};
+  }
+  /// How well any of the row's bands was scaled, if each lane knows one or all have been met.
+  __device__ __forceinline__ static Fit worst_fit(const Row& row) {
+    const auto fit = static_cast<uint32_t>(row.scale.fit);
+    return static_cast<Fit>(kWaitsForBands ? fit : __reduce_max_sync(~0u, fit));
   }
 
-  /// Low products of a band make one sum, the high ones of each batch another: each goes to float32 sums, with
-  /// the scales taken out again, the high ones while low products are under way.
+  // Low products of a band make one sum, the high ones of each batch another: each goes to float32 sums, with
+  // the scales taken out again, while others are under way.
+
+  struct Factors {
+    float high[2], low[2];
+  };
+  /// Take the scales of the band and of a filter, if known, out of products.
+  __device__ __forceinline__ Factors factors(const BandOperands& of) const {
+    const float high[2] = {of.inverse * fabsf(filter_scale_[0]),
+                           of.inverse * fabsf(filter_scale_[1])};
+    return {{high[0], high[1]}, {high[0] / kLowScale, high[1] / kLowScale}};
+  }
+
+  /// All of a band's but its first high ones, which are under way. Its low products then still are.
   template <int kBatches, int kBatchSteps>
-  __device__ __forceinline__ void multiply_split(const Row& row, Sums<T::kSums>& sums) const {
+  __device__ __forceinline__ void multiply_band(const BandOperands& of, const Factors& factors,
+                                                Part& high, Part& low, Sums<T::kSums>& sums) const {
+    sum_low<kBatchSteps>(of, 0, low);
+#pragma unroll
+    for (int i = 1; i <= kBatches; ++i) {
+      WgmmaOrder::template wait<1>(high);
+      add_product_sums(high, factors.high[0], factors.high[1], sums.sum);
+      if (i == kBatches) continue;
+      sum_high<kBatchSteps>(of, i * kBatchSteps, high);
+      sum_low<kBatchSteps>(of, i * kBatchSteps, low);
+    }
+  }
+
+  /// Of so many bands, those of the next are under way when the low ones of one are added; or of any number,
+  /// in a loop, which none may go round under way.
+  template <int kBatches, int kBatchSteps, int kBands = 0>
+  __device__ __forceinline__ void multiply_bands(Row row, Sums<T::kSums>& sums) {
 #pragma unroll
     for (int i = 0; i < T::kSums; ++i) sums.sum[i] = 0;
     constexpr int kSteps = kBatches * kBatchSteps;
+    constexpr bool kOverlaps = kBands > 0;
+    const int bands = kOverlaps ? kBands : a_.bands.count;
     float all_inverses = 0;
-    Fit worst = Fit::kGood;
-    for (int band = 0; band < a_.bands.count; ++band) {
-      const BandOperands at = operands<kSteps>(row, band);
-      Part high, low;
-      sum_high<kBatchSteps>(at, 0, high);
-      sum_low<kBatchSteps>(at, 0, low);
-      const SlabScale scale = scale_of(row, band);
-      // Take the scales of the band and of a filter, if known, out of products.
-      const float factor[2] = {scale.inverse * fabsf(filter_scale_[0]),
-                               scale.inverse * fabsf(filter_scale_[1])};
-      all_inverses += scale.inverse;
-      if (scale.fit > worst) worst = scale.fit;
-#pragma unroll
-      for (int i = 1; i <= kBatches; ++i) {
-        WgmmaOrder::template wait<1>(high);
-        add_product_sums(high, factor[0], factor[1], sums.sum);
-        if (i == kBatches) continue;
-        sum_high<kBatchSteps>(at, i * kBatchSteps, high);
-        sum_low<kBatchSteps>(at, i * kBatchSteps, low);
+    Part high, low;
+    BandOperands at = operands<kSteps>(row, 0);
+    if constexpr (kOverlaps) sum_high<kBatchSteps>(at, 0, high);
+#pragma unroll(kOverlaps ? kBands : 1)
+    for (int band = 0; band < bands; ++band) {
+      if constexpr (!kOverlaps) sum_high<kBatchSteps>(at, 0, high);
+      const Factors of = factors(at);
+      multiply_band<kBatches, kBatchSteps>(at, of, high, low, sums);
+      all_inverses += at.inverse;
+      const bool more = band + 1 < bands;
+      if (more) at = operands<kSteps>(row, band + 1);
+      if (kOverlaps && more) {
+        sum_high<kBatchSteps>(at, 0, high);
+        WgmmaOrder::template wait<1>(low);
+      } else {
+        WgmmaOrder::end(low);
       }
-      WgmmaOrder::end(low);
-      add_product_sums(low, factor[0] / kLowScale, factor[1] / kLowScale, sums.sum);
+      if constexpr (kWaitsForBands) hand_back(min(row.first + band * a_.bands.apart + 1, row.next));
+      add_product_sums(low, of.low[0], of.low[1], sums.sum);
     }
-    tell_doubt(worst, all_inverses * static_cast<float>(kSteps * kBoundOfStep), sums);
+    tell_doubt(worst_fit(row), all_inverses * static_cast<float>(kSteps * kBoundOfStep), sums);
   }
 
   /// Of the thread's two filters: the bound below which a sum is in doubt, if there is reason for doubt. Of
@@ -246,6 +289,7 @@ class RowMultiplier {
 
   template <int kSteps>
   __device__ __forceinline__ void sum_low(const BandOperands& at, int first, Part& part) const {
+    WgmmaOrder::begin();
 #pragma unroll
     for (int i = first; i < first + kSteps; ++i) {
       multiply(part, at.filters + i * T::kFilterStep, at.low_windows + step(i), i > 0);

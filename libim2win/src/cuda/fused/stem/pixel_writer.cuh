@@ -38,29 +38,19 @@ class PixelWriter {
   }
 
   /// `tile` begins with them.
-  __device__ __forceinline__ void write(const Sums<T::kSums>& sums,
-                                        const TilePosition& tile) const {
+  __device__ __forceinline__ void write(const Sums<T::kSums>& sums, const TilePosition& tile, int,
+                                        InRow) const {
     const int pixels = min(a_.q - tile.q, min(a_.tile.columns, T::kShape.columns));
-    const bool simple = adds_simply_ && sums.doubt[1] == 0;
     Element* const row = a_.outputs.data() + a_.outputs.pixel(tile.n, tile.p, tile.q).output +
                          first_k(tile) * a_.outputs.strides()[1];
-#pragma unroll 1
-    for (int round = 0; round < kRounds; ++round) {
-      meet();
-      // Registers have no run-time index.
-#pragma unroll
-      for (int i = 0; i < kRounds; ++i)
-        if (i == round) put(&sums.sum[i * kPixelPatchFilters / 2]);
-      meet();
-      if (!simple) {
-        write_singly(round, pixels, tile, sums.doubt);
-      } else if (a_.row_word == 4) {
-        write_rows<4>(round, pixels, tile, row);
-      } else if (a_.row_word == 2) {
-        write_rows<2>(round, pixels, tile, row);
-      } else {
-        write_rows<1>(round, pixels, tile, row);
-      }
+    if (!adds_simply_ || sums.doubt[1] != 0) {
+      write_rounds(sums, [&](int round) { write_singly(round, pixels, tile, sums.doubt); });
+    } else if (a_.row_word == 4) {
+      write_rounds(sums, [&](int round) { write_rows<4>(round, pixels, tile, row); });
+    } else if (a_.row_word == 2) {
+      write_rounds(sums, [&](int round) { write_rows<2>(round, pixels, tile, row); });
+    } else {
+      write_rounds(sums, [&](int round) { write_rows<1>(round, pixels, tile, row); });
     }
   }
 
@@ -74,6 +64,19 @@ class PixelWriter {
 
   __device__ __forceinline__ void meet() const {
     ptx::named_barrier(kFirstWritingBarrier + warpgroup_, 128);
+  }
+
+  /// Calls `write_patch` for each patch.
+  template <class WritePatch>
+  __device__ __forceinline__ void write_rounds(const Sums<T::kSums>& sums,
+                                               const WritePatch& write_patch) const {
+#pragma unroll
+    for (int round = 0; round < kRounds; ++round) {
+      meet();
+      put(&sums.sum[round * kPixelPatchFilters / 2]);
+      meet();
+      write_patch(round);
+    }
   }
 
   /// The thread's sums of the patch's filters (see Wgmma).

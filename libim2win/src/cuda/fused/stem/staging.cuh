@@ -42,8 +42,10 @@ class BandWalk {
   int band_ = 0, count_ = 0;
 };
 
-/// By a warpgroup. Elements of the next band are on their way to registers while this one's become operands.
-template <class T>
+/// By a warpgroup, where windows are `kStep` columns apart, or any number if runs are of one position. A thread
+/// has *runs* of neighbouring positions, which share elements. Those of the next band are on their way to
+/// registers while this one's become operands.
+template <class T, int kStep>
 class BandStaging {
  public:
   using Element = typename T::Element;
@@ -51,73 +53,90 @@ class BandStaging {
 
   __device__ __forceinline__ BandStaging(const Arguments<Element>& a, Block<T> block)
       : a_(a), block_(block), walk_(a) {
-    const int units = a.bands.units * a.bands.positions;
 #pragma unroll
-    for (int i = 0; i < kUnits; ++i) {
-      const int number = thread() + i * kThreads;
-      const auto [line, position] = a.band_positions.divide(number);
+    for (int i = 0; i < kMostRuns; ++i) {
+      const auto [line, in_line] = place_of(i);
       const auto [row, channel] = a.band_channels.divide(line);
-      const int y = row * kUnitRows, x = position * a.stride_w;
-      units_[i].row = number < units ? y : kOutside;
-      units_[i].offset =
+      const int y = row * kUnitRows, x = in_line * run_step();
+      runs_[i].row = thread() + i * kThreads < runs() ? y : kOutside;
+      runs_[i].offset =
           channel * static_cast<int32_t>(a.stride_c) + y * a.row_stride + x * a.column_stride;
+      runs_[i].place = line * a.bands.positions + in_line * kPositions;
     }
   }
 
-  /// Code for the units that a thread has, and for pixels of one channel or three: without branches, loads
-  /// need not wait for one another.
   __device__ __forceinline__ void run() {
-    const int units = (a_.bands.units * a_.bands.positions + kThreads - 1) / kThreads;
-    if (units <= kUnits / 3) {
-      run_with<kUnits / 3>();
-    } else if (units <= kUnits / 2) {
-      run_with<kUnits / 2>();
-    } else if (units <= kUnits * 2 / 3) {
-      run_with<kUnits * 2 / 3>();
-    } else {
-      run_with<kUnits>();
+    const int runs = (this->runs() + kThreads - 1) / kThreads;
+    switch (a_.column_stride) {
+      case 1: return run_with<kFewRuns, 1>(runs);
+      case 3: return run_with<kFewRuns, 3>(runs);
+      default: return stage_bands<kMostRuns, 0>();
     }
   }
 
  private:
   static constexpr int kThreads = 128;
-  static constexpr int kUnits = thread_units(T::kOperands);
   static constexpr int kElements = traits(T::kOperands).unit_elements;
   static constexpr int kUnitRows = unit_rows(T::kOperands);
+  // Of a run.
+  static constexpr int kPositions = run_positions(T::kOperands, kStep);
+  static constexpr int kColumns = run_columns(T::kOperands, kStep);
+  static constexpr int kMostRuns = thread_runs(T::kOperands, kStep);
+  static constexpr int kFewRuns = (kMostRuns + 5) / 6;
   static constexpr int kOutside = 1 << 21;  // more than any image and its padding have rows
   static constexpr int kLinesAhead = 4;     // bands, after the next one
   static constexpr bool kSplit = T::kOperands == Operands::kSplit;
 
   /// From a band's beginning, in the input.
-  struct Unit {
+  struct Run {
     int32_t row, offset;
-    uint32_t columns;  // a bit for each of the four, set where that is in the input
+    int32_t place;     // in shared memory, in units
+    uint32_t columns;  // a bit for each, set where that is in the input
   };
 
   /// Of a strip.
   __device__ __forceinline__ void find_columns() {
 #pragma unroll
-    for (int i = 0; i < kUnits; ++i) {
-      const int position = a_.band_positions.divide(thread() + i * kThreads).remainder;
-      const int x = walk_.x() + position * a_.stride_w;
-      units_[i].columns = 0;
-      for (int column = 0; column < kUnitColumns; ++column)
-        units_[i].columns |= uint32_t{is_below(x + column, a_.w)} << column;
+    for (int i = 0; i < kMostRuns; ++i) {
+      const int x = walk_.x() + place_of(i).in_line * run_step();
+      runs_[i].columns = 0;
+      for (int column = 0; column < kColumns; ++column)
+        runs_[i].columns |= uint32_t{is_below(x + column, a_.w)} << column;
     }
   }
 
   __device__ __forceinline__ static int thread() { return threadIdx.x % kThreads; }
 
-  template <int kCount>
-  using Elements = Moved[kCount][kElements];
+  /// Of the band.
+  __device__ __forceinline__ int runs() const {
+    return a_.bands.units * line_runs(a_.bands, T::kOperands, kStep);
+  }
+  /// Columns from a run to the next.
+  __device__ __forceinline__ int run_step() const {
+    return kPositions > 1 ? kPositions * kStep : a_.stride_w;
+  }
+  struct RunPlace {
+    int line, in_line;
+  };
+  /// Of a run of the thread's. Threads one after another have runs of one position each of a line, or a longer
+  /// one of each line (see Layout::positions_pitch).
+  __device__ __forceinline__ RunPlace place_of(int i) const {
+    const auto [quotient, remainder] = a_.run_order.divide(thread() + i * kThreads);
+    return kPositions > 1 ? RunPlace{remainder, quotient} : RunPlace{quotient, remainder};
+  }
 
   template <int kCount>
-  __device__ __forceinline__ void run_with() {
-    switch (a_.column_stride) {
-      case 1: return stage_bands<kCount, 1>();
-      case 3: return stage_bands<kCount, 3>();
-      default: return stage_bands<kCount, 0>();
+  using Elements = Moved[kCount][kUnitRows][kColumns];
+
+  /// Code for some numbers of runs that a thread may have, where pixels are of one channel or three: without
+  /// branches, loads need not wait for one another.
+  template <int kCount, int kApart>
+  __device__ __forceinline__ void run_with(int runs) {
+    if constexpr (kCount < kMostRuns) {
+      constexpr int kMore = kCount + kFewRuns < kMostRuns ? kCount + kFewRuns : kMostRuns;
+      if (runs > kCount) return run_with<kMore, kApart>(runs);
     }
+    stage_bands<kCount, kApart>();
   }
 
   /// Pixels are so many elements apart, 0: any number.
@@ -138,80 +157,109 @@ class BandStaging {
 
   /// The next band's; false if there is none.
   template <int kApart, int kCount>
-  __device__ __forceinline__ bool load(Moved (&elements)[kCount][kElements]) {
+  __device__ __forceinline__ bool load(Elements<kCount>& elements) {
     if (walk_.ended()) return false;
     ask_for_lines();
     if (walk_.number() == 0) find_columns();
     const int y = walk_.y();
     const Moved* band = origin(walk_.tile(), y, walk_.x());
+    const int apart = kApart > 0 ? kApart : a_.column_stride;
 #pragma unroll
     for (int i = 0; i < kCount; ++i) {
-      const Moved* from = band + units_[i].offset;
+      const Moved* from = band + runs_[i].offset;
 #pragma unroll
-      for (int row = 0; row < kUnitRows; ++row) {
-        const uint32_t columns = is_below(y + units_[i].row + row, a_.h) ? units_[i].columns : 0;
-        ptx::load_four_if(columns, from + row * a_.row_stride,
-                          kApart > 0 ? kApart : a_.column_stride, &elements[i][row * kUnitColumns]);
+      for (int row = 0; row < kUnitRows; ++row, from += a_.row_stride) {
+        const uint32_t columns = is_below(y + runs_[i].row + row, a_.h) ? runs_[i].columns : 0;
+        if constexpr (kColumns == kUnitColumns) {
+          ptx::load_four_if(columns, from, apart, elements[i][row]);
+        } else {
+#pragma unroll
+          for (int c = 0; c < kColumns; ++c)
+            elements[i][row][c] = ptx::load_if_any(columns & 1u << c, from + c * apart);
+        }
       }
     }
     walk_.advance();
     return true;
   }
 
+  /// Those of one of a run's positions.
+  struct UnitElements {
+    Moved x[kElements];
+
+    __device__ __forceinline__ UnitElements(const Moved (&run)[kUnitRows][kColumns], int position) {
+#pragma unroll
+      for (int i = 0; i < kElements; ++i)
+        x[i] = run[i / kUnitColumns][position * kStep + i % kUnitColumns];
+    }
+  };
+
   // All elements of a band are looked at before others are loaded: who waits for some loads waits for all that
   // have been issued.
 
   /// Whether there are registers for a band beside the one that is staged.
   template <int kCount>
-  static constexpr bool kAhead = kCount < (kSplit ? kUnits * 2 / 3 : kUnits);
+  static constexpr bool kAhead = kSplit ? kCount * kUnitRows * kColumns <= 28 : kCount < kMostRuns;
 
   /// Once elements are operands, those of the next band may come in their place.
   template <int kCount, int kApart>
   __device__ __forceinline__ void stage_whole_bands() {
     Elements<kCount> elements;
-    bool more = load<kApart>(elements);
+    bool more = load<kApart, kCount>(elements);
     while (more) {
-      uint4 units[kCount];
-      pack(elements, units);
-      if constexpr (kAhead<kCount>) more = load<kApart>(elements);
-      barriers().bands.wait_empty(to_);
-      store(units);
-      hand_over();
-      if constexpr (!kAhead<kCount>) more = load<kApart>(elements);
-    }
-  }
-
-  template <int kCount>
-  __device__ __forceinline__ static void pack(const Moved (&elements)[kCount][kElements],
-                                              uint4 (&units)[kCount]) {
+      uint4 units[kCount][kPositions];
 #pragma unroll
-    for (int i = 0; i < kCount; ++i) units[i] = ptx::fresh(pack_unit(elements[i]));
+      for (int i = 0; i < kCount; ++i)
+#pragma unroll
+        for (int j = 0; j < kPositions; ++j)
+          units[i][j] = ptx::fresh(pack_unit(UnitElements(elements[i], j).x));
+      if constexpr (kAhead<kCount>) more = load<kApart, kCount>(elements);
+      barriers().bands.wait_empty(to_);
+#pragma unroll
+      for (int i = 0; i < kCount; ++i)
+#pragma unroll
+        for (int j = 0; j < kPositions; ++j)
+          if (runs_[i].row != kOutside) place(i)[j] = units[i][j];
+      hand_over();
+      if constexpr (!kAhead<kCount>) more = load<kApart, kCount>(elements);
+    }
   }
 
   /// Elements are needed until they have been split.
   template <int kCount, int kApart>
   __device__ __forceinline__ void stage_split_bands() {
     Elements<kCount> even, odd;
-    bool more = load<kApart>(even);
+    bool more = load<kApart, kCount>(even);
     while (more) {
-      more = stage_split<kApart>(even, odd);
+      more = stage_split<kApart, kCount>(even, odd);
       if (!more) break;
-      more = stage_split<kApart>(odd, even);
+      more = stage_split<kApart, kCount>(odd, even);
     }
   }
 
   /// And loads the next; false if there is none.
   template <int kApart, int kCount>
-  __device__ __forceinline__ bool stage_split(const float (&elements)[kCount][kElements],
-                                              float (&next)[kCount][kElements]) {
+  __device__ __forceinline__ bool stage_split(const Elements<kCount>& elements,
+                                              Elements<kCount>& next) {
     bool more = false;
-    const Magnitudes magnitudes = magnitudes_of(elements);
-    if constexpr (kAhead<kCount>) more = load<kApart>(next);
+    const Magnitudes magnitudes = magnitudes_of<kCount>(elements);
+    if constexpr (kAhead<kCount>) more = load<kApart, kCount>(next);
     const Scale scale = Scale::of(merge(magnitudes));
     barriers().bands.wait_empty(to_);
-    store(elements, scale);
+    const int part = a_.bands.part_bytes / kUnitBytes;
+#pragma unroll
+    for (int i = 0; i < kCount; ++i)
+#pragma unroll
+      for (int j = 0; j < kPositions; ++j)
+        if (runs_[i].row != kOutside) {
+          uint4 high, low;
+          split_unit(UnitElements(elements[i], j).x, scale.factor, high, low);
+          place(i)[j] = high;
+          place(i)[part + j] = low;
+        }
+    if (thread() == 0) barriers().scales[to_.stage] = {scale.inverse, scale.fit};
     hand_over();
-    if constexpr (!kAhead<kCount>) more = load<kApart>(next);
+    if constexpr (!kAhead<kCount>) more = load<kApart, kCount>(next);
     return more;
   }
 
@@ -238,13 +286,15 @@ class BandStaging {
 
   /// Of a warp's.
   template <int kCount>
-  __device__ __forceinline__ static Magnitudes magnitudes_of(
-      const float (&elements)[kCount][kElements]) {
+  __device__ __forceinline__ static Magnitudes magnitudes_of(const Elements<kCount>& elements) {
     Magnitudes magnitudes;
 #pragma unroll
     for (int i = 0; i < kCount; ++i)
 #pragma unroll
-      for (int e = 0; e < kElements; e += 2) magnitudes.add(elements[i][e], elements[i][e + 1]);
+      for (int row = 0; row < kUnitRows; ++row)
+#pragma unroll
+        for (int c = 0; c < kColumns; c += 2)
+          magnitudes.add(elements[i][row][c], elements[i][row][min(c + 1, kColumns - 1)]);
     magnitudes.merge_warp();
     return magnitudes;
   }
@@ -259,28 +309,10 @@ class BandStaging {
     return magnitudes;
   }
 
-  /// Where the thread's first unit of the band goes.
-  __device__ __forceinline__ uint4* place() const {
-    return reinterpret_cast<uint4*>(block_.slab(to_.stage)) + thread();
-  }
-
-  template <int kCount>
-  __device__ __forceinline__ void store(const uint4 (&units)[kCount]) const {
-    uint4* to = place();
-#pragma unroll
-    for (int i = 0; i < kCount; ++i)
-      if (units_[i].row != kOutside) to[i * kThreads] = units[i];
-  }
-
-  template <int kCount>
-  __device__ __forceinline__ void store(const float (&elements)[kCount][kElements],
-                                        const Scale& scale) const {
-    uint4* to = place();
-    const int part = a_.bands.part_bytes / kUnitBytes;
-#pragma unroll
-    for (int i = 0; i < kCount; ++i, to += kThreads)
-      if (units_[i].row != kOutside) split_unit(elements[i], scale.factor, to[0], to[part]);
-    if (thread() == 0) barriers().scales[to_.stage] = {scale.inverse, scale.fit};
+  /// Where the first unit of a run of the band goes.
+  __device__ __forceinline__ uint4* place(int run) const {
+    return reinterpret_cast<uint4*>(block_.slab(to_.stage)) +
+           (kPositions > 1 ? runs_[run].place : thread() + run * kThreads);
   }
 
   const Arguments<Element>& a_;
@@ -288,7 +320,17 @@ class BandStaging {
   BandWalk<Element> walk_;
   Cursor to_;
   int turn_ = 0;
-  Unit units_[kUnits];
+  Run runs_[kMostRuns];
 };
+
+template <class T>
+__device__ __forceinline__ void stage_bands(const Arguments<typename T::Element>& a,
+                                            Block<T> block) {
+  if constexpr (T::kOperands == Operands::kSplit) {
+    if (a.stride_w == 1) return BandStaging<T, 1>(a, block).run();
+    if (a.stride_w == 2) return BandStaging<T, 2>(a, block).run();
+  }
+  BandStaging<T, kUnitColumns>(a, block).run();
+}
 
 }  // namespace im2win::cuda::fused::stem

@@ -21,7 +21,8 @@ class Layout {
         unit_rows_(unit_rows(operands)),
         taps_(static_cast<int>(problem.r)),
         column_groups_(static_cast<int>(ceil_div(problem.s, int64_t{kUnitColumns}))),
-        shift_(kUnitColumns / static_cast<int>(problem.stride_w)) {
+        step_(static_cast<int>(problem.stride_w)),
+        shift_(kUnitColumns / step_) {
     const int stride = static_cast<int>(problem.stride_h);
     // At stride 1 units of two rows overlap, and a window meets every other band.
     const bool overlaps = stride < unit_rows_;
@@ -31,7 +32,7 @@ class Layout {
     bands.count = static_cast<int>(ceil_div(taps_, tap_rows_));
     bands.rows = std::min(tap_rows_, static_cast<int>(round_up(taps_, unit_rows_)));
     bands.units = bands.rows / unit_rows_ * channels_;
-    bands.positions = columns + (column_groups_ - 1) * shift_;
+    bands.positions = positions_pitch(operands, columns + (column_groups_ - 1) * shift_);
     bands.part_bytes = bands.units * bands.positions * kUnitBytes;
     bands.bytes = traits(operands).parts * bands.part_bytes;
     const int steps = static_cast<int>(ceil_div(tap_units(), 2));
@@ -46,7 +47,7 @@ class Layout {
   bool fits() const { return fits_; }
   /// Whether a warpgroup can stage a band.
   bool fits_staging(Operands operands) const {
-    return bands.units * bands.positions <= 128 * thread_units(operands);
+    return bands.units * line_runs(bands, operands, step_) <= 128 * thread_runs(operands, step_);
   }
 
   void pair(FilterOrder& order) {
@@ -64,6 +65,13 @@ class Layout {
   Bands bands{};
 
  private:
+  /// Threads that put units of as many runs at the same time meet the same banks with every other one of a
+  /// line's. They have one of each line before the next, which are an odd number of units apart.
+  int positions_pitch(Operands operands, int positions) const {
+    const int even = static_cast<int>(round_up(positions, int64_t{2 * kUnitColumns}));
+    return run_positions(operands, step_) > 1 ? even + 1 : positions;
+  }
+
   /// Of a band.
   int tap_units() const { return bands.units * column_groups_; }
 
@@ -85,7 +93,7 @@ class Layout {
     return unit;
   }
 
-  int channels_, unit_rows_, taps_, column_groups_, shift_, tap_rows_ = 0;
+  int channels_, unit_rows_, taps_, column_groups_, step_, shift_, tap_rows_ = 0;
   bool fits_ = false;
 };
 
@@ -194,9 +202,7 @@ bool fit_strip(const Problem& problem, Operands operands, const KernelShape& sha
 
 bool is_faster(const Problem& problem) {
   constexpr int64_t kColumns = 56, kFewFilters = 16;
-  const int64_t least_stride = operands_of(problem) == Operands::kSplit ? 2 : 1;
-  return problem.stride_w >= least_stride && problem.r > problem.stride_h && problem.s > 1 &&
-         problem.k_per_group() >= kFewFilters &&
+  return problem.r > problem.stride_h && problem.s > 1 && problem.k_per_group() >= kFewFilters &&
          (round_up(problem.q, kColumns) - problem.q) * 10 <= problem.q;
 }
 
@@ -218,7 +224,10 @@ SharedLayout stem_layout(const StemChoice& choice, const KernelShape& shape, Ope
     layout.total = layout.columns + shape.filters * static_cast<int32_t>(sizeof(FilterEnd));
     return layout;
   }
-  layout.columns = layout.patches + patch_bytes(shape);
+  layout.row_ends = layout.patches + patch_bytes(shape);
+  const bool has_row_ends = moved_bytes(operands) == 4 && !choice.tile.tile.stored;
+  layout.biases = layout.row_ends + (has_row_ends ? shape.multiplying_threads() * kUnitBytes : 0);
+  layout.columns = layout.biases + choice.sets * shape.filters * static_cast<int>(sizeof(float));
   layout.total = layout.columns +
                  table_columns(choice.tile.tile, shape) * static_cast<int32_t>(sizeof(ColumnPlace));
   return layout;

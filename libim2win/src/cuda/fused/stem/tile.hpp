@@ -48,8 +48,22 @@ constexpr int max_batch_steps(Operands operands) {
   return operands == Operands::kTf32 ? kMaxBandSteps / kMaxBandBatches : kMaxBatch;
 }
 
-/// Units of a band that a thread stages at most: it holds their elements while a scale is found for them.
-constexpr int thread_units(Operands operands) { return operands == Operands::kTf32 ? 9 : 6; }
+/// Of a band's unit, neighbouring positions that a thread stages: at steps of fewer columns than a unit has,
+/// they share elements, which where they are split then are read and split once for all.
+constexpr int run_positions(Operands operands, int step) {
+  return operands == Operands::kSplit && step < kUnitColumns ? 4 : 1;
+}
+constexpr int run_columns(Operands operands, int step) {
+  return (run_positions(operands, step) - 1) * step + kUnitColumns;
+}
+
+/// Runs of a band that a thread stages at most: it holds their elements while a scale is found for them.
+constexpr int thread_runs(Operands operands, int step) {
+  constexpr int kSplitElements = 32;
+  if (operands == Operands::kSplit)
+    return kSplitElements / (unit_rows(operands) * run_columns(operands, step));
+  return operands == Operands::kTf32 ? 9 : 6;
+}
 
 struct Bands {
   // Of the input. As many as the filter steps down lie between an output row's first band and the next's.
@@ -75,6 +89,11 @@ struct Bands {
   constexpr int32_t more_rows() const { return (count - 1) * apart; }
 };
 
+/// Runs of one of its units.
+constexpr int line_runs(const Bands& bands, Operands operands, int step) {
+  return bands.positions / run_positions(operands, step);
+}
+
 struct StemChoice {
   TileChoice tile;  // as far as packed filters and writing go
   Bands bands;
@@ -86,8 +105,7 @@ bool choose_stem(const Problem& problem, Operands operands, const KernelShape* s
                  const Chip& chip, StemChoice& choice);
 
 /// Whether im2win_stem was measured to be faster than im2win_fused on such problems, of those that it takes:
-/// where its rows of 56 outputs are nearly full, and windows share rows; in split float32 those that are two
-/// pixels apart or more.
+/// where its rows of 56 outputs are nearly full, and windows share rows.
 bool is_faster(const Problem& problem);
 
 /// Of a block: filters, bands, boxes of outputs, patches, the table of columns.

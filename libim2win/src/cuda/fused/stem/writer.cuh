@@ -7,6 +7,7 @@
 
 #include "cuda/fused/boxes.cuh"
 #include "cuda/fused/stem/arguments.cuh"
+#include "cuda/fused/stem/sector_rows.cuh"
 #include "cuda/fused/sums.cuh"
 #include "cuda/fused/writer.cuh"
 #include "cuda/numeric.cuh"
@@ -22,38 +23,48 @@ class RowWriter {
  public:
   using Element = typename T::Element;
 
-  /// `row` counts the tile's.
+  /// `row` counts the tile's, `set` the block's filters'.
   __device__ __forceinline__ RowWriter(const Arguments<Element>& a, Block<T> block,
-                                       const TilePosition& tile, int row)
+                                       const TilePosition& tile, int row, int set)
       : a_(a),
         tile_(tile),
         row_(row),
         thread_(ptx::thread_in_block() % 128),
         lane_(thread_ % 32),
         block_(block),
-        patch_(block.patch(row * 4 + thread_ / 32).sums) {}
+        patch_(block.patch(row * 4 + thread_ / 32).sums),
+        bias_(biases(block) + set * T::kShape.filters + thread_ / 32 * kPatchFilters + lane_ / 4) {}
+
+  /// Of the block's filters.
+  __device__ __forceinline__ static float* biases(Block<T> block) {
+    return reinterpret_cast<float*>(dynamic_shared_memory + block.layout.biases);
+  }
 
   /// Whether this takes the sums of the warp, all of whose lanes ask. Boxes take those of a warpgroup.
   __device__ __forceinline__ bool takes(const Sums<T::kSums>& sums) const {
-    if (kHasBoxes<T> && a_.stored) return true;
-    return (a_.words || a_.outputs.strides()[3] == 1) && a_.outputs.only_adds_bias_and_clamps() &&
-           filter() + kPatchFilters <= a_.filters_per_group &&
+    const RowOrder order = this->order();
+    if (kHasBoxes<T> && order == RowOrder::kBoxes) return true;
+    return order != RowOrder::kOne && filter() + kPatchFilters <= a_.filters_per_group &&
            !__any_sync(~0u, a_.rechecks && is_doubtful<T>(sums));
   }
 
-  __device__ __forceinline__ void write(const Sums<T::kSums>& sums) const {
+  __device__ __forceinline__ void write(const Sums<T::kSums>& sums, InRow in_row) const {
     const int64_t k = tile_.group * a_.filters_per_group + filter();
+    const RowOrder order = this->order();
     if constexpr (kHasBoxes<T>) {
-      if (a_.stored) return write_boxes(sums, k);
+      if (order == RowOrder::kBoxes) return write_boxes(sums, k);
     }
-    const auto pixel = a_.outputs.pixel(tile_.n, tile_.p + row_, tile_.q);
-    Element* output = a_.outputs.data() + pixel.output + k * a_.outputs.strides()[1];
-    const float bias[2] = {a_.outputs.bias(k + lane_ / 4), a_.outputs.bias(k + lane_ / 4 + 8)};
+    Element* const output = this->output(k);
+    const float bias[2] = {bias_[0], bias_[8]};
     const int columns = min(a_.q - tile_.q, min(a_.tile.columns, T::kShape.columns));
-    if (a_.words) {
+    if (order == RowOrder::kFilters) {
       write_words(sums, bias, output, columns);
-    } else if (sizeof(Element) == 4 && a_.writes_sectors) {
-      write_sectors(sums, bias, output, columns);
+    } else if (order == RowOrder::kSectors) {
+      if constexpr (kHasSectors)
+        SectorRows<T>(a_, block_, output)
+            .write(
+                sums, [&](float sum, int half) { return finished(sum, bias[half]); }, columns,
+                in_row);
     } else if (a_.row_word == 4) {
       write_pixels<4>(sums, bias, output, columns);
     } else if (a_.row_word == 2) {
@@ -63,6 +74,12 @@ class RowWriter {
     }
   }
 
+  /// The pixels that wait for this row's, which this does not take.
+  __device__ __forceinline__ void write_ends() const {
+    if constexpr (kHasSectors)
+      SectorRows<T>(a_, block_, output(tile_.group * a_.filters_per_group + filter())).write_ends();
+  }
+
   /// Before the block's shared memory is given up.
   __device__ __forceinline__ static void finish() {
     if constexpr (kHasBoxes<T>)
@@ -70,11 +87,20 @@ class RowWriter {
   }
 
  private:
-  static constexpr bool kHalves = sizeof(Element) == 2;
+  static constexpr bool kHalves = sizeof(Element) == 2, kHasSectors = !kHalves;
 
   /// The warp's first, counted from the group's first.
   __device__ __forceinline__ int filter() const {
     return tile_.filter_tile * T::kShape.filters + thread_ / 32 * kPatchFilters;
+  }
+  /// Looked up each time, rather than kept in registers while others are multiplied.
+  __device__ __forceinline__ RowOrder order() const {
+    return static_cast<RowOrder>(ptx::fresh(static_cast<int32_t>(a_.row_order)));
+  }
+  /// Of the row's first pixel.
+  __device__ __forceinline__ Element* output(int64_t k) const {
+    return a_.outputs.data() + a_.outputs.pixel(tile_.n, tile_.p + row_, tile_.q).output +
+           k * a_.outputs.strides()[1];
   }
   __device__ __forceinline__ float finished(float sum, float bias) const {
     return ptx::max_or_nan(sum + bias, a_.outputs.low());
@@ -94,8 +120,7 @@ class RowWriter {
     const int filters = static_cast<int>(a_.filters_per_group) - filter();
     float bias[2];
 #pragma unroll
-    for (int i = 0; i < 2; ++i)
-      bias[i] = lane_ / 4 + 8 * i < filters ? a_.outputs.bias(k + lane_ / 4 + 8 * i) : 0;
+    for (int i = 0; i < 2; ++i) bias[i] = bias_[8 * i];
     if (is_starter()) ::cuda::ptx::cp_async_bulk_wait_group_read(::cuda::ptx::n32_t<0>{});
     meet();
 #pragma unroll
@@ -135,25 +160,6 @@ class RowWriter {
       for (int i = 0; i < 4; ++i)
         *boxed(column + lane_ % 4 * 2 + i % 2, lane_ / 4 + i / 2 * 8) =
             finished(sum[i], bias[i / 2]);
-    }
-  }
-
-  /// NCHW, where eight pixels, of which four lanes have two each, are a whole sector of memory.
-  __device__ __forceinline__ void write_sectors(const Sums<T::kSums>& sums, const float (&bias)[2],
-                                                Element* output, int columns) const {
-    const int column = lane_ % 4 * 2;
-#pragma unroll
-    for (int i = 0; i < 2; ++i) {
-      Element* to = output + (lane_ / 4 + 8 * i) * a_.outputs.strides()[1] + column;
-#pragma unroll
-      for (int eight = 0; eight < T::kShape.columns; eight += 8) {
-        const float* sum = &sums.sum[eight / 2 + 2 * i];
-        if (eight < columns)
-          ptx::store_streaming(
-              reinterpret_cast<Pixels<Element, 2>*>(to + eight),
-              Pixels<Element, 2>{from_compute<Element>(finished(sum[0], bias[i])),
-                                 from_compute<Element>(finished(sum[1], bias[i]))});
-      }
     }
   }
 
@@ -252,6 +258,7 @@ class RowWriter {
   int lane_;
   Block<T> block_;
   float* patch_;
+  const float* bias_;  // of the lane's first filter
 };
 
 /// Writes what a warpgroup has multiplied.
@@ -267,15 +274,28 @@ class PieceWriter {
     ptx::named_barrier(kColumnsBarrier, T::kShape.multiplying_threads());
   }
 
-  /// Once the kernel before has ended.
-  __device__ __forceinline__ void enter(const TilePosition&) const {}
+  /// The biases of the block's filters, once the kernel before has ended.
+  __device__ __forceinline__ void enter(const TilePosition& first) const {
+    constexpr int kThreads = T::kShape.multiplying_threads();
+    const int before = first.filter_tile * T::kShape.filters;
+    const int64_t k = first.group * a_.filters_per_group + before;
+    for (int i = warpgroup_ * 128 + ptx::thread_in_block() % 128; i < a_.sets * T::kShape.filters;
+         i += kThreads)
+      RowWriter<T>::biases(block_)[i] =
+          before + i < a_.filters_per_group ? a_.outputs.bias(k + i) : 0;
+    ptx::named_barrier(kColumnsBarrier, kThreads);
+  }
 
-  /// `tile` begins with the piece.
-  __device__ __forceinline__ void write(const Sums<T::kSums>& sums, TilePosition tile) const {
+  /// `tile` begins with the piece, of the block's set of filters of that number.
+  __device__ __forceinline__ void write(const Sums<T::kSums>& sums, TilePosition tile, int set,
+                                        InRow in_row) {
     tile.p -= warpgroup_;  // Writer takes tiles of a row for each warpgroup
-    if (const RowWriter<T> writer(a_, block_, tile, warpgroup_); writer.takes(sums)) {
-      writer.write(sums);
+    if (const RowWriter<T> writer(a_, block_, tile, warpgroup_, set); writer.takes(sums)) {
+      writer.write(sums, {ends_, in_row.after});
+      ends_ = in_row.after;
     } else {
+      if (ends_ > 0) writer.write_ends();
+      ends_ = 0;
       Writer<T>(a_, block_, tile).write(sums, false);
     }
   }
@@ -286,6 +306,7 @@ class PieceWriter {
   const Arguments<Element>& a_;
   Block<T> block_;
   int warpgroup_;
+  int32_t ends_ = 0;  // that the warp's last piece may have left to the next of its row
 };
 
 }  // namespace im2win::cuda::fused::stem
