@@ -230,6 +230,24 @@ im2win_conv2d_desc random_stem() {
   return desc;
 }
 
+/// Rows of several chunks of a product, and so many that warpgroups of im2win_stem have some of their own.
+im2win_conv2d_desc random_rows() {
+  im2win_conv2d_desc desc = default_desc();
+  desc.n = 3;
+  desc.c = between(1, 3);
+  desc.k = 16 + 8 * between(0, 3);
+  desc.h = between(35, 38);
+  desc.w = between(60, 120);
+  desc.r = desc.s = 3;
+  desc.padding_left = between(0, 1);
+  desc.input_layout = once_in(2) ? IM2WIN_NCHW : IM2WIN_NHWC;
+  desc.output_layout = IM2WIN_NCHW;
+  desc.math = once_in(3) ? IM2WIN_MATH_TF32 : IM2WIN_MATH_FP32;
+  if (once_in(2)) desc.bias_dtype = desc.dtype;
+  if (once_in(2)) desc.activation = IM2WIN_RELU;
+  return desc;
+}
+
 im2win_conv2d_desc random_windows() {
   im2win_conv2d_desc desc = default_desc();
   desc.groups = once_in(4) ? between(2, 3) : 1;
@@ -248,6 +266,7 @@ im2win_conv2d_desc random_windows() {
 }
 
 im2win_conv2d_desc random_desc(bool is_stem) {
+  if (is_stem && once_in(6)) return random_rows();
   if (!is_stem && once_in(4)) return random_pixels();
   if (!is_stem && once_in(2)) return random_boxes();
 
