@@ -89,7 +89,8 @@ class Outputs {
   __device__ __forceinline__ const int64_t* residual_strides() const {
     return residual_layout_.stride;
   }
-  __device__ __forceinline__ bool only_adds_bias_and_clamps() const {
+  /// On the host, of a residual that is yet to be bound nothing is known.
+  __host__ __device__ __forceinline__ bool only_adds_bias_and_clamps() const {
     return epilogue_.alpha == 1 && residual_ == nullptr &&
            (epilogue_.activation == IM2WIN_IDENTITY || epilogue_.activation == IM2WIN_RELU);
   }

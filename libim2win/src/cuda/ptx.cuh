@@ -141,14 +141,19 @@ __device__ __forceinline__ void send(const void* from, int bytes, uint32_t to, u
 #endif
 }
 
-/// *p through the read-only path, or zero. As one predicated instruction: a branch for each of many
-/// loads would make them wait for one another.
-__device__ __forceinline__ float load_if(bool condition, const float* p) {
+/// *p through the read-only path if any bit is set, or zero. As one predicated instruction: a branch for each
+/// of many loads would make them wait for one another.
+__device__ __forceinline__ float load_if_any(uint32_t bits, const float* p) {
   float x;
   asm("{\n.reg .pred c;\nsetp.ne.b32 c, %1, 0;\nmov.b32 %0, 0;\n@c ld.global.nc.b32 %0, [%2];\n}\n"
       : "=f"(x)
-      : "r"(static_cast<int>(condition)), "l"(p));
+      : "r"(bits), "l"(p));
   return x;
+}
+
+/// Likewise. One bit of many would have to be made a bool first.
+__device__ __forceinline__ float load_if(bool condition, const float* p) {
+  return load_if_any(condition, p);
 }
 
 /// From an address in shared memory.
@@ -256,16 +261,6 @@ IM2WIN_LOAD_FOUR(float, "b32", "f")
 IM2WIN_LOAD_FOUR(uint16_t, "b16", "h")
 
 #undef IM2WIN_LOAD_FOUR
-
-/// *p through the read-only path if any bit is set, or zero: see load_if, for which a bit would have to be made
-/// a number first.
-__device__ __forceinline__ float load_if_any(uint32_t bits, const float* p) {
-  float x;
-  asm("{\n.reg .pred c;\nsetp.ne.b32 c, %1, 0;\nmov.b32 %0, 0;\n@c ld.global.nc.b32 %0, [%2];\n}\n"
-      : "=f"(x)
-      : "r"(bits), "l"(p));
-  return x;
-}
 
 /// Two 8 x 8 matrices of 16-bit elements, in the layout of products' sums, transposed: lane i gives
 /// the place of row i mod 8 of matrix i / 8 mod 2 (PTX ISA, stmatrix).

@@ -13,11 +13,8 @@ Lines lines_of(const Problem& problem) {
 
 template <class Element>
 RowOrder row_order_of(const Problem& problem, const fused::Arguments<Element>& a) {
-  const auto activation = problem.activation;
   if (a.stored) return RowOrder::kBoxes;
-  if (problem.alpha != 1 || problem.has_residual ||
-      (activation != IM2WIN_IDENTITY && activation != IM2WIN_RELU))
-    return RowOrder::kOne;
+  if (problem.has_residual || !a.outputs.only_adds_bias_and_clamps()) return RowOrder::kOne;
   if (a.words) return RowOrder::kFilters;
   return problem.output.stride[3] == 1 ? RowOrder::kPixels : RowOrder::kOne;
 }
@@ -31,14 +28,10 @@ bool has_whole_sectors(const Problem& problem) {
 
 /// Each warpgroup has rows of its own where pixels may wait for others of their sector (see SectorRows), if
 /// there is room for the bands of so many and blocks have enough of them.
-template <class Element>
-int32_t rows_of_group(const StemChoice& choice, const KernelShape& shape, RowOrder order,
-                      int32_t block_rows) {
+int32_t rows_of_group(const Bands& bands, const KernelShape& shape, int32_t block_rows) {
   const int rows = shape.multiplying_warpgroups;
-  return sizeof(Element) == 4 && order == RowOrder::kPixels && choice.bands.chunks > 1 &&
-                 choice.bands.stages > choice.bands.of_rows(rows) && block_rows >= 4 * rows
-             ? rows
-             : 1;
+  return bands.chunks > 1 && bands.stages > bands.of_rows(rows) && block_rows >= 4 * rows ? rows
+                                                                                          : 1;
 }
 
 }  // namespace
@@ -63,11 +56,10 @@ Arguments<Element>::Arguments(const Problem& problem, const StemChoice& choice,
       static_cast<int32_t>(std::clamp<int64_t>(blocks / filter_sets.divisor, 1, set_tiles));
   block_tiles = set_tiles / set_blocks;
   more_tiles = set_tiles % set_blocks;
-  group_rows =
-      rows_of_group<Element>(choice, shape, row_order, block_tiles * choice.tile.tile.rows);
-  if (sizeof(Element) == 4 && row_order == RowOrder::kPixels &&
-      (group_rows > 1 || has_whole_sectors(problem)))
-    row_order = RowOrder::kSectors;
+  if (sizeof(Element) == 4 && row_order == RowOrder::kPixels && !shape.pixel_major) {
+    group_rows = rows_of_group(bands, shape, block_tiles * choice.tile.tile.rows);
+    if (group_rows > 1 || has_whole_sectors(problem)) row_order = RowOrder::kSectors;
+  }
   next_piece = group_rows > 1 ? Piece{0, 1} : piece_of_row(shape.multiplying_warpgroups);
   this->shared = stem_layout(choice, shape, operands);
 }

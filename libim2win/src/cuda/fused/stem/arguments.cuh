@@ -20,9 +20,9 @@ struct Lines {
 enum class RowOrder : int32_t {
   kOne,      // one by one, as any others
   kBoxes,    // of 64 filters
-  kFilters,  // words of neighbours
-  kPixels,   // words of neighbours
-  kSectors,  // of memory: see SectorRows
+  kFilters,  // words of a pixel's filters
+  kPixels,   // words of a filter's pixels
+  kSectors,  // of memory, of a filter's pixels: see SectorRows
 };
 
 /// A chunk of a row of a strip, by one of the block's sets of filters; those of a row by each set are numbered.
@@ -44,7 +44,7 @@ struct Arguments : fused::Arguments<Element> {
   Divisor row_chunks, row_pieces;
   // Warpgroups take turns with pieces, or with rows, whose pieces each then writes one after another. Then
   // `next_piece` is one further on, else as many as there are warpgroups.
-  int32_t group_rows;  // that they are at: one, or one each
+  int32_t group_rows = 1;  // that they are at: one, or one each
   Piece next_piece;
   int32_t set_blocks, block_tiles, more_tiles;  // so many blocks have one more tile
 

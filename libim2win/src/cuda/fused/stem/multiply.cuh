@@ -144,11 +144,10 @@ class RowMultiplier {
     if constexpr (kSplit) {
       // How many bands windows of 3 and 7 taps meet, with the steps that these usually take.
       constexpr int kUsual = kSteps == 2 ? 2 : 4;
-      if (!T::kShape.pixel_major && kBatches == 1 && a_.bands.count == kUsual) {
-        multiply_bands<kBatches, kSteps, kUsual>(row, sums);
-      } else {
-        multiply_bands<kBatches, kSteps>(row, sums);
+      if constexpr (!T::kShape.pixel_major && kBatches == 1) {
+        if (a_.bands.count == kUsual) return multiply_bands<kBatches, kSteps, kUsual>(row, sums);
       }
+      multiply_bands<kBatches, kSteps>(row, sums);
     } else {
       multiply_whole<kBatches * kSteps>(row, set, sums, issued);
     }
