@@ -13,8 +13,8 @@ from im2win._library import PATH, check, ffi, lib
 from targets import CUDA
 
 pytestmark = pytest.mark.gpu
-# 16-bit tensors without a stride have tensor cores' kernels where there are such.
-BEFORE_TENSOR_CORES = re.compile(r"depthwise_slices_fma_kernel<(__half|__nv_bfloat16), \d, 1, ")
+# 16-bit 5x5 windows without a stride have tensor cores' kernels where there are such.
+BEFORE_TENSOR_CORES = re.compile(r"depthwise_slices_kernel<(__half|__nv_bfloat16), 5, 1, ")
 
 
 def kernels() -> set[str]:

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <initializer_list>
+#include <optional>
 
 #include "cuda/depthwise_tile.hpp"
 
@@ -37,17 +38,30 @@ Problem layer(im2win_dtype dtype, int64_t channels, int64_t size, int64_t kernel
   return problem;
 }
 
-void check_slices(const Problem& problem) {
-  constexpr int64_t kResident = 2112;  // of an H200
-  const auto tile = choose_slices_tile(problem, kResident);
+constexpr int64_t kResident = 2112;  // warps, of an H200
+
+void check_slices(const Problem& problem, const std::optional<SlicesTile>& tile) {
   expect(tile.has_value(), "a small window of dense channels has a tile");
   if (!tile) return;
-  std::printf("  NHWC: %d units, %d bands of %d rows, %d turns: %lld warps\n", tile->units,
-              tile->bands, tile->band_rows, tile->turns,
-              static_cast<long long>(tile->warps(problem.n)));
+  std::printf(
+      "  NHWC: %d pairs of strips of %d, %d images, %d bands of %d rows, %d turns: %lld warps\n",
+      tile->pairs, tile->columns, tile->images, tile->bands, tile->band_rows, tile->turns,
+      static_cast<long long>(tile->warps(problem.n)));
+  expect(tile->strips * tile->columns >= problem.q, "strips cover a row");
+  expect((tile->strips - 1) * tile->columns < problem.q, "no strip is empty");
+  expect(2 * tile->pairs >= tile->images * tile->strips * tile->slices, "pairs cover the images");
+  expect(problem.n % tile->images == 0, "turns take as many images");
   expect(tile->bands >= 1 && tile->turns >= 1, "a warp has something to do");
   expect(int64_t{tile->bands} * tile->band_rows >= problem.p, "bands cover an image");
   expect((tile->bands - 1) * int64_t{tile->band_rows} < problem.p, "no band is empty");
+}
+
+void check_mma_slices(const Problem& problem) {
+  const auto tile = choose_mma_slices_tile(problem, kResident);
+  check_slices(problem, tile);
+  if (!tile) return;
+  expect(tile->columns <= kMmaStripColumns, "a strip is no wider than a product takes");
+  expect(tile->pairs % tile->slices == 0, "units of a pair are of one slice");
 }
 
 void check_planes(const Problem& problem) {
@@ -104,8 +118,9 @@ void check(im2win_dtype dtype, int64_t channels, int64_t size, int64_t kernel, i
               static_cast<long long>(size), static_cast<long long>(kernel),
               static_cast<long long>(stride), static_cast<long long>(padding));
   expect(has_depthwise_window(problem), "small square windows have kernels");
-  check_slices(problem);
+  check_slices(problem, choose_slices_tile(problem, kResident));
   check_planes(problem);
+  if (!is_float) check_mma_slices(problem);
   if (!is_for_tensor_cores(problem)) return;
   check_mma_planes(problem);
 }
@@ -126,8 +141,12 @@ int main() {
         for (const int stride : {1, 2})
           for (const int padding : {0, kernel / 2, 4})
             check(dtype, 96, size, kernel, stride, padding);
-  expect(!choose_slices_tile(layer(IM2WIN_FLOAT16, 9, 14, 3, 1, 1), 2112),
+  expect(!choose_slices_tile(layer(IM2WIN_FLOAT16, 9, 14, 3, 1, 1), kResident),
          "channels that are no whole words have no tile");
+  Problem odd = layer(IM2WIN_FLOAT16, 96, 7, 5, 1, 2);
+  expect(choose_mma_slices_tile(odd, kResident)->images == 2, "images may be in pairs");
+  odd.n = 3;
+  expect(choose_mma_slices_tile(odd, kResident)->images == 1, "an odd one may not");
   expect(!is_for_tensor_cores(layer(IM2WIN_FLOAT32, 96, 14, 3, 1, 1)), "float has no tensor cores");
   expect(!is_for_tensor_cores(layer(IM2WIN_FLOAT16, 96, 28, 3, 2, 1)), "strides have none either");
   expect(is_for_tensor_cores(layer(IM2WIN_FLOAT16, 96, 28, 3, 1, 1)), "rows of 8 bytes have them");

@@ -1,8 +1,8 @@
 // Depthwise convolution: groups = channels. It is bound by memory: each kernel is made to move the
 // input and the output across it about once.
 //
-// Dense NCHW and NHWC have kernels for the common windows, by FMAs, and in NCHW by tensor cores where
-// they are worthwhile. What those do not take, by its shape, strides or alignment, one thread an
+// Dense NCHW and NHWC have kernels for the common windows, by FMAs, and by tensor cores where they are
+// worthwhile. What those do not take, by its shape, strides or alignment, one thread an
 // output does.
 
 #include <algorithm>
@@ -16,6 +16,7 @@
 #include "cuda/depthwise_planes.cuh"
 #include "cuda/depthwise_planes_mma.cuh"
 #include "cuda/depthwise_slices.cuh"
+#include "cuda/depthwise_slices_mma.cuh"
 #include "cuda/device.hpp"
 #include "cuda/output_order.cuh"
 
@@ -139,6 +140,27 @@ std::unique_ptr<Convolution> configure_slices(const Problem& problem, const Targ
                              kDepthwiseWordBytes);
 }
 
+/// By tensor cores, in code for a device that has them.
+template <class Element>
+std::unique_ptr<Convolution> configure_mma_slices(const Problem& problem, const Target& target) {
+  constexpr int kThreads = 32 * kSlicesWarps;
+  constexpr int64_t kSharedBytes = kSlicesWarps * kMmaSlicesWarpBytes;
+  using Kernel = typename TiledDepthwise<Element, SlicesGrid>::Kernel;
+  const Kernel kernel = choose_kernel(problem, [](auto taps, auto stride, auto is_clamp) -> Kernel {
+    if constexpr (is_for_mma_slices(taps, stride))
+      return depthwise_slices_mma_kernel<Element, taps, stride, is_clamp>;
+    else
+      return nullptr;
+  });
+  if (kernel == nullptr || ptx_version(kernel) < 80) return nullptr;
+  const int64_t warps =
+      kSlicesWarps * resident_blocks(target.device, kernel, kThreads, kSharedBytes);
+  const auto tile = choose_mma_slices_tile(problem, warps);
+  if (!tile) return nullptr;
+  return make_tiled<Element>(problem, kernel, SlicesGrid(problem, *tile), kThreads, kSharedBytes,
+                             kDepthwiseWordBytes);
+}
+
 template <class Element>
 std::unique_ptr<Convolution> configure_planes(const Problem& problem) {
   const auto tile = choose_planes_tile(problem);
@@ -173,11 +195,14 @@ template <class Element>
 std::unique_ptr<Convolution> configure_tiled(const Problem& problem, const Target& target) {
   if (problem.k_per_group() != 1 || !problem.filter.is_nchw() || !has_depthwise_window(problem))
     return nullptr;
-  if (is_nhwc(problem)) return configure_slices<Element>(problem, target);
-  if (!is_nchw(problem)) return nullptr;
+  const bool is_pixel_major = is_nhwc(problem);
+  if (!is_pixel_major && !is_nchw(problem)) return nullptr;
   if constexpr (!std::is_same_v<Element, float>) {
-    if (auto mma = configure_mma_planes<Element>(problem, target)) return mma;
+    auto mma = is_pixel_major ? configure_mma_slices<Element>(problem, target)
+                              : configure_mma_planes<Element>(problem, target);
+    if (mma) return mma;
   }
+  if (is_pixel_major) return configure_slices<Element>(problem, target);
   return configure_planes<Element>(problem);
 }
 

@@ -56,6 +56,19 @@ __device__ __forceinline__ uint32_t load_shared(uint32_t address) {
   return word;
 }
 
+__device__ __forceinline__ uint4 load_shared_word(uint32_t address) {
+  uint4 word;
+  asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(word.x), "=r"(word.y), "=r"(word.z), "=r"(word.w)
+               : "r"(address)
+               : "memory");
+  return word;
+}
+
+__device__ __forceinline__ void store_shared(uint32_t address, uint32_t word) {
+  asm volatile("st.shared.u32 [%0], %1;" ::"r"(address), "r"(word) : "memory");
+}
+
 /// Starts a copy of 16 bytes to shared memory, as __pipeline_memcpy_async() does, but through the
 /// L1 cache: where copies overlap, the second finds them there.
 __device__ __forceinline__ void copy_async(uint32_t to, const void* from) {
@@ -82,10 +95,25 @@ __device__ __forceinline__ void load_fragments(uint32_t address, uint32_t (&frag
 #endif
 }
 
+/// The first two of four, from lanes 0 to 15.
+__device__ __forceinline__ void load_two_fragments(uint32_t address, uint32_t (&fragments)[4]) {
+#if __CUDA_ARCH__ >= 800
+  asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0, %1}, [%2];"
+               : "=r"(fragments[0]), "=r"(fragments[1])
+               : "r"(address)
+               : "memory");
+#else
+  __trap();
+#endif
+}
+
 /// sums += A B, of an inner dimension of 16: the first half of `a`, and b0, of the first 8.
 template <class Element>
 __device__ __forceinline__ void multiply_16(float (&sums)[4], const uint32_t (&a)[4], uint32_t b0,
                                             uint32_t b1);
+/// Of the first 8 alone.
+template <class Element>
+__device__ __forceinline__ void multiply_8(float (&sums)[4], const uint32_t (&a)[4], uint32_t b0);
 
 #if __CUDA_ARCH__ >= 800
 #define IM2WIN_MULTIPLY_16(type)                                             \
@@ -93,8 +121,14 @@ __device__ __forceinline__ void multiply_16(float (&sums)[4], const uint32_t (&a
       ".f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};" \
       : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])           \
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1))
+#define IM2WIN_MULTIPLY_8(type)                                    \
+  asm("mma.sync.aligned.m16n8k8.row.col.f32." type "." type        \
+      ".f32 {%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};"   \
+      : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3]) \
+      : "r"(a[0]), "r"(a[1]), "r"(b0))
 #else
 #define IM2WIN_MULTIPLY_16(type) __trap()
+#define IM2WIN_MULTIPLY_8(type) __trap()
 #endif
 
 template <>
@@ -107,7 +141,18 @@ __device__ __forceinline__ void multiply_16<__nv_bfloat16>(float (&sums)[4], con
                                                            uint32_t b0, uint32_t b1) {
   IM2WIN_MULTIPLY_16("bf16");
 }
+template <>
+__device__ __forceinline__ void multiply_8<__half>(float (&sums)[4], const uint32_t (&a)[4],
+                                                   uint32_t b0) {
+  IM2WIN_MULTIPLY_8("f16");
+}
+template <>
+__device__ __forceinline__ void multiply_8<__nv_bfloat16>(float (&sums)[4], const uint32_t (&a)[4],
+                                                          uint32_t b0) {
+  IM2WIN_MULTIPLY_8("bf16");
+}
 
 #undef IM2WIN_MULTIPLY_16
+#undef IM2WIN_MULTIPLY_8
 
 }  // namespace im2win::cuda

@@ -7,10 +7,33 @@
 #pragma once
 
 #include "cuda/depthwise_pair.cuh"
+#include "cuda/depthwise_slices_band.cuh"
 #include "cuda/depthwise_slices_rows.cuh"
 #include "cuda/depthwise_sum.cuh"
 
 namespace im2win::cuda {
+
+/// Rows of the input in shared memory: [pixel of a strip][unit][word of the slice]. A warp's units are
+/// neighbours: other slices of the strip, then other strips.
+template <int kTaps, int kStride>
+struct SliceLines {
+  static constexpr int kWords = kSliceBytes / kDepthwiseWordBytes;  // of a slice
+  static constexpr int kSlices = 2;                                 // of a warp
+  static constexpr int kReach = (kStripSize - 1) * kStride + kTaps;
+  static constexpr int kRowBytes = kReach * kSlicesLineBytes;
+  static constexpr int kRingBytes = kSlicesRingBytes;
+  static constexpr int kPixelStep = 4, kStepBytes = kPixelStep * kSlicesLineBytes;
+
+  __device__ __forceinline__ static SliceWord word() {
+    const int lane = threadIdx.x % 32;
+    return {lane / kWords % 2, lane % kWords, lane / (2 * kWords), lane * 16};
+  }
+
+  __device__ __forceinline__ static SliceStrip strip(const SlicesGrid& grid, int pair, int unit) {
+    const auto [strip, slice] = grid.slices.divide(2 * pair + unit);
+    return {slice, strip * kStripSize, 0};
+  }
+};
 
 /// Four bytes of neighbouring channels: one of float, two of 16 bits.
 template <class Element>
@@ -58,14 +81,12 @@ struct LaneClamp {
   }
 };
 
-/// The sums of the rows of outputs whose windows hold a row of the input, of a strip. That row's
-/// number in the band modulo kPeriod, its phase, says which are where: as constants, in registers.
+/// The sums of the rows of outputs whose windows hold a row of the input, of a strip.
 template <int kTaps, int kStride, int kChannels>
 struct StripSums {
-  static constexpr int kLive = (kTaps + kStride - 1) / kStride;
-  static constexpr int kPeriod = kLive * kStride;
-  static constexpr int kReach = (kStripSize - 1) * kStride + kTaps;
-  float sums[kLive][kStripSize][kChannels] = {};
+  using Phases = BandPhases<kTaps, kStride>;
+  static constexpr int kReach = SliceLines<kTaps, kStride>::kReach;
+  float sums[Phases::kLive][kStripSize][kChannels] = {};
 
   /// In the order of depthwise_sum(). Rows of outputs outside the band gather sums, too, which
   /// nobody reads.
@@ -79,7 +100,7 @@ struct StripSums {
         for (int q = 0; q < kStripSize; ++q) {
 #pragma unroll
           for (int c = 0; c < kChannels; ++c) {
-            float& sum = sums[(phase - r + kPeriod) / kStride % kLive][q][c];
+            float& sum = sums[Phases::live(phase, r)][q][c];
             sum = fmaf(weights[r][s][c], x[q * kStride + s][c], sum);
           }
         }
@@ -87,14 +108,9 @@ struct StripSums {
     }
   }
 
-  /// Whether rows of this phase are the last of a window.
-  __device__ __forceinline__ static constexpr bool is_last(int phase) {
-    return (phase - (kTaps - 1) + kPeriod) % kStride == 0;
-  }
-
   /// The sums that are complete then; they start anew after this.
   __device__ __forceinline__ void take(int phase, float (&taken)[kStripSize][kChannels]) {
-    float(&live)[kStripSize][kChannels] = sums[(phase - (kTaps - 1) + kPeriod) / kStride % kLive];
+    float(&live)[kStripSize][kChannels] = sums[Phases::live(phase, kTaps - 1)];
 #pragma unroll
     for (int q = 0; q < kStripSize; ++q) {
 #pragma unroll
@@ -180,50 +196,7 @@ struct RowWriter {
       }
     }
   }
-
-  /// Of the lane's part of the band, in the plainest way.
-  __device__ __forceinline__ void write_exact(const SlicesPlace& at) const {
-    for (int n = at.first_n; n < at.end_n; ++n)
-      for (int p = at.first_p; p < at.first_p + at.rows; ++p)
-        for (int q = strip.q; q < strip.q + strip.columns; ++q)
-          for (int k = strip.k; k < strip.k + kChannels; ++k)
-            *a.outputs.address(a.outputs.filter(k), a.outputs.pixel(n, p, q)) =
-                compute_any(a, n, k, p, q);
-  }
 };
-
-/// The band of one image.
-template <class Element, int kTaps, int kStride, bool kIsClamp>
-__device__ __forceinline__ void go_down(
-    const SlicesGrid& grid, const SlicesPlace& at, SliceRows<Element, kTaps, kStride>& rows,
-    uint32_t line, const float (&weights)[kTaps][kTaps][Lane<Element>::kChannels],
-    const RowWriter<Element, kIsClamp>& writer, int n) {
-  using Sums = StripSums<kTaps, kStride, Lane<Element>::kChannels>;
-  Sums sums;
-  Element* out = writer.address(grid, n, at.first_p);
-  for (int first = 0; first < at.input_rows; first += Sums::kPeriod) {
-#pragma unroll
-    for (int phase = 0; phase < Sums::kPeriod; ++phase) {
-      const int row = first + phase;
-      if (row >= at.input_rows) return;
-      if (unsigned(at.first_y + row) < unsigned(grid.h)) {
-        const uint32_t slot = rows.wait();
-        float x[Sums::kReach][Lane<Element>::kChannels];
-#pragma unroll
-        for (int j = 0; j < Sums::kReach; ++j)
-          Lane<Element>::read(load_shared(line + slot + j * kSlicesLineBytes), x[j]);
-        sums.add(phase, weights, x);
-        rows.next();
-      }
-      if (!Sums::is_last(phase)) continue;
-      float taken[kStripSize][Lane<Element>::kChannels];
-      sums.take(phase, taken);
-      if (row < kTaps - 1) continue;  // of outputs above the band
-      writer.write(out, n, at.first_p + (row - kTaps + 1) / kStride, taken);
-      out += writer.row_stride;
-    }
-  }
-}
 
 /// Blocks on a multiprocessor, for which registers suffice.
 template <class Element, int kTaps>
@@ -234,7 +207,8 @@ __global__ void __launch_bounds__(32 * kSlicesWarps, (kSlicesBlocks<Element, kTa
     depthwise_slices_kernel(const __grid_constant__ DepthwiseArguments<Element, float> a,
                             const __grid_constant__ SlicesGrid grid) {
   constexpr int kChannels = Lane<Element>::kChannels;
-  using Rows = SliceRows<Element, kTaps, kStride>;
+  using Layout = SliceLines<kTaps, kStride>;
+  using Rows = SliceRows<Element, kTaps, kStride, Layout>;
   follow();
   const int warp = static_cast<int>(blockIdx.x) * kSlicesWarps + int(threadIdx.x / 32);
   if (warp >= grid.warps) return;
@@ -249,13 +223,31 @@ __global__ void __launch_bounds__(32 * kSlicesWarps, (kSlicesBlocks<Element, kTa
   const bool is_finite = read_weights(rows.filters() + lane * kChannels * kTaps * kTaps, weights);
   rows.proceed();
 
-  const LaneStrip strip(grid, SliceStrip(grid, at.first_unit + lane / kSliceLanes), kChannels,
+  const LaneStrip strip(grid, Layout::strip(grid, at.pair, lane / kSliceLanes), kChannels,
                         is_finite);
   const RowWriter<Element, kIsClamp> writer(a, grid, strip);
-  for (int n = at.first_n; n < at.end_n; ++n)
-    go_down<Element, kTaps, kStride, kIsClamp>(grid, at, rows, line, weights, writer, n);
+  for (int n = at.first_n; n < at.first_n + at.turns; ++n) {
+    StripSums<kTaps, kStride, kChannels> sums;
+    Element* out = writer.address(grid, n, at.first_p);
+    go_down<kTaps, kStride>(
+        grid, at, rows,
+        [&](int phase, uint32_t slot) {
+          float x[Layout::kReach][kChannels];
+#pragma unroll
+          for (int j = 0; j < Layout::kReach; ++j)
+            Lane<Element>::read(load_shared(line + slot + j * kSlicesLineBytes), x[j]);
+          sums.add(phase, weights, x);
+        },
+        [&](int phase, int row) {
+          float taken[kStripSize][kChannels];
+          sums.take(phase, taken);
+          if (row < 0) return;
+          writer.write(out, n, at.first_p + row, taken);
+          out += writer.row_stride;
+        });
+  }
   // Zeros in the padding must not meet a weight that is infinite or NaN.
-  if (!is_finite) writer.write_exact(at);
+  if (!is_finite) write_exact(a, grid, at, at.first_n, strip.k, kChannels, strip.q, strip.columns);
 }
 
 }  // namespace im2win::cuda

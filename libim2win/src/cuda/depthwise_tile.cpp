@@ -49,6 +49,35 @@ int64_t slices_cost(const Problem& problem, const SlicesTile& tile, int64_t resi
   return 2 * tile.warps(problem.n) * (rows + start) + resident * rows;
 }
 
+SlicesTile with_slices(const Problem& problem, int slice_bytes, int columns) {
+  SlicesTile tile{};
+  tile.columns = columns;
+  tile.images = 1;
+  tile.slices = static_cast<int>(ceil_div(problem.c * element_bytes(problem.dtype), slice_bytes));
+  tile.strips = static_cast<int>(ceil_div(problem.q, columns));
+  return tile;
+}
+
+/// The tile with the cheapest bands and turns.
+std::optional<SlicesTile> choose_bands(const Problem& problem, SlicesTile tile, int64_t resident) {
+  constexpr int kMost = 64;
+  constexpr int64_t kMaxWarps = 1 << 30;
+  if (!is_narrow(problem) || problem.c * element_bytes(problem.dtype) % kDepthwiseWordBytes != 0)
+    return std::nullopt;
+  std::optional<SlicesTile> best;
+  for (int bands = 1; bands <= std::min<int64_t>(kMost, problem.p); ++bands) {
+    tile.band_rows = static_cast<int>(ceil_div(problem.p, bands));
+    tile.bands = static_cast<int>(ceil_div(problem.p, tile.band_rows));
+    for (tile.turns = 1; tile.turns <= std::min<int64_t>(kMost, ceil_div(problem.n, tile.images));
+         ++tile.turns) {
+      if (!best || slices_cost(problem, tile, resident) < slices_cost(problem, *best, resident))
+        best = tile;
+    }
+  }
+  if (best && best->warps(problem.n) > kMaxWarps) return std::nullopt;
+  return best;
+}
+
 /// Filters, input and output may start anywhere within a word. The output takes the input's place.
 PlanesTile with_bytes(const Problem& problem, PlanesTile tile) {
   const bool whole = tile.rows() >= problem.p;
@@ -195,25 +224,17 @@ std::optional<MmaPlanesTile> choose_mma_planes_tile(const Problem& problem) {
 }
 
 std::optional<SlicesTile> choose_slices_tile(const Problem& problem, int64_t resident) {
-  constexpr int kMost = 64;
-  const int64_t pixel_bytes = problem.c * element_bytes(problem.dtype);
-  if (!is_narrow(problem) || pixel_bytes % kDepthwiseWordBytes != 0) return std::nullopt;
-  std::optional<SlicesTile> best;
-  for (int bands = 1; bands <= std::min<int64_t>(kMost, problem.p); ++bands) {
-    for (int turns = 1; turns <= std::min<int64_t>(kMost, problem.n); ++turns) {
-      SlicesTile tile{};
-      tile.slices = static_cast<int>(ceil_div(pixel_bytes, kSliceBytes));
-      tile.units = static_cast<int>(tile.slices * ceil_div(problem.q, kStripSize));
-      tile.band_rows = static_cast<int>(ceil_div(problem.p, bands));
-      tile.bands = static_cast<int>(ceil_div(problem.p, tile.band_rows));
-      tile.turns = turns;
-      if (!best || slices_cost(problem, tile, resident) < slices_cost(problem, *best, resident))
-        best = tile;
-    }
-  }
-  constexpr int64_t kMaxWarps = 1 << 30;
-  if (best && best->warps(problem.n) > kMaxWarps) return std::nullopt;
-  return best;
+  SlicesTile tile = with_slices(problem, kSliceBytes, kStripSize);
+  tile.pairs = static_cast<int>(ceil_div(int64_t{tile.slices} * tile.strips, 2));
+  return choose_bands(problem, tile, resident);
+}
+
+std::optional<SlicesTile> choose_mma_slices_tile(const Problem& problem, int64_t resident) {
+  const int columns = even_share(problem.q, kMmaStripColumns);
+  SlicesTile tile = with_slices(problem, kMmaSliceBytes, columns);
+  if (tile.strips % 2 != 0 && problem.n % 2 == 0) tile.images = 2;
+  tile.pairs = static_cast<int>(tile.slices * ceil_div(int64_t{tile.strips} * tile.images, 2));
+  return choose_bands(problem, tile, resident);
 }
 
 }  // namespace im2win::cuda

@@ -17,10 +17,13 @@ inline constexpr int64_t kDepthwiseSharedBytes = 48 << 10;
 /// multiples of it, and odd, so that the lanes of a warp meet in few banks of shared memory.
 inline constexpr int kStripSize = 7;
 
-/// Whether tensor cores are worthwhile: for 16-bit elements without a stride, in rows that are copied
-/// some elements at a time. With a stride, an element is part of so few sums that staging it costs
+/// Whether tensor cores are worthwhile in NCHW: for 16-bit elements without a stride, in rows that
+/// are copied some elements at a time. With a stride, an element is part of so few sums that staging it costs
 /// more than converting it.
 bool is_for_tensor_cores(const Problem& problem);
+
+/// Whether they are in NHWC, for 16-bit elements: where FMAs, not memory, keep the device busy.
+constexpr bool is_for_mma_slices(int taps, int stride) { return taps == 5 && stride == 1; }
 
 /// Whether there are kernels for the window: 3x3 or 5x5 without dilation, stride 1 or 2.
 bool has_depthwise_window(const Problem& problem);
@@ -36,13 +39,21 @@ inline constexpr int kSliceBytes = 64, kSliceLanes = 16;
 inline constexpr int kSlicesLineBytes = 2 * kSliceBytes, kSlicesRingBytes = 12 << 10;
 inline constexpr int kSlicesWarps = 4;  // of a block
 
-struct SlicesTile {
-  int slices, units;  // of an image
-  int bands, band_rows;
-  int turns;  // of a warp, each a band of an image
+/// NHWC by tensor cores: a slice is two octets of channels, and a strip as many columns as a
+/// product takes of a unit, or fewer. Both units are of one slice, whose weights they share.
+inline constexpr int kMmaSliceBytes = 32, kMmaStripColumns = 8, kMmaSlicesRingBytes = 6 << 10;
 
-  int64_t warps(int64_t images) const {
-    return (units + 1) / 2 * int64_t{bands} * ((images + turns - 1) / turns);
+struct SlicesTile {
+  int columns;  // of a strip
+  int images;   // at a time
+  int slices, strips;
+  int pairs;  // of units, in those images
+  int bands, band_rows;
+  int turns;  // of a warp, each a band of `images` images
+
+  int64_t warps(int64_t n) const {
+    const int64_t turn_images = int64_t{images} * turns;
+    return pairs * int64_t{bands} * ((n + turn_images - 1) / turn_images);
   }
 };
 
@@ -96,5 +107,7 @@ std::optional<PlanesTile> choose_planes_tile(const Problem& problem);
 /// For dense NHWC, where the device holds `resident` warps at a time. Nothing where the channels are
 /// no whole 16-byte words.
 std::optional<SlicesTile> choose_slices_tile(const Problem& problem, int64_t resident);
+/// Likewise, by tensor cores.
+std::optional<SlicesTile> choose_mma_slices_tile(const Problem& problem, int64_t resident);
 
 }  // namespace im2win::cuda

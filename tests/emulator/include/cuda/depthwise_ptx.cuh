@@ -35,16 +35,30 @@ inline uint32_t load_shared(uint32_t address) {
   return word;
 }
 
+inline uint4 load_shared_word(uint32_t address) {
+  uint4 word;
+  std::memcpy(&word, dynamic_shared_memory + address, sizeof word);
+  return word;
+}
+
+inline void store_shared(uint32_t address, uint32_t word) {
+  std::memcpy(dynamic_shared_memory + address, &word, sizeof word);
+}
+
 inline void copy_async(uint32_t to, const void* from) {
   emulator::require_readable(from, 16);
   std::memcpy(dynamic_shared_memory + to, from, 16);
 }
 
-inline void load_fragments(uint32_t address, uint32_t (&fragments)[4]) {
+inline void load_fragments(uint32_t address, uint32_t (&fragments)[4], unsigned matrices = 4) {
   const unsigned lane = threadIdx.x % 32;
   const uint64_t* const rows = emulator::exchange(address);
-  for (unsigned i = 0; i < 4; ++i)
+  for (unsigned i = 0; i < matrices; ++i)
     fragments[i] = load_shared(static_cast<uint32_t>(rows[8 * i + lane / 4]) + 4 * (lane % 4));
+}
+
+inline void load_two_fragments(uint32_t address, uint32_t (&fragments)[4]) {
+  load_fragments(address, fragments, 2);
 }
 
 /// What all lanes have of a matrix of 8 rows of pairs: element `column` of a row.
@@ -62,15 +76,19 @@ class Matrix {
 };
 
 template <class Element>
-void multiply_16(float (&sums)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
+void multiply_8(float (&sums)[4], const uint32_t (&a)[4], uint32_t b0) {
   const unsigned lane = threadIdx.x % 32;
-  const Matrix<Element> first[4] = {Matrix<Element>(a[0]), Matrix<Element>(a[1]),
-                                    Matrix<Element>(a[2]), Matrix<Element>(a[3])};
-  const Matrix<Element> second[2] = {Matrix<Element>(b0), Matrix<Element>(b1)};
+  const Matrix<Element> first[2] = {Matrix<Element>(a[0]), Matrix<Element>(a[1])};
+  const Matrix<Element> second(b0);
   for (unsigned i = 0; i < 4; ++i)
-    for (unsigned k = 0; k < 16; ++k)
-      sums[i] += first[k / 8 * 2 + i / 2].at(lane / 4, k % 8) *
-                 second[k / 8].at(2 * (lane % 4) + i % 2, k % 8);
+    for (unsigned k = 0; k < 8; ++k)
+      sums[i] += first[i / 2].at(lane / 4, k) * second.at(2 * (lane % 4) + i % 2, k);
+}
+
+template <class Element>
+void multiply_16(float (&sums)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
+  multiply_8<Element>(sums, a, b0);
+  multiply_8<Element>(sums, {a[2], a[3]}, b1);
 }
 
 }  // namespace im2win::cuda
