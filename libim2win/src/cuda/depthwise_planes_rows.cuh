@@ -164,12 +164,10 @@ __device__ __forceinline__ void load_mma_planes(const uint16_t* input, const Mma
   }
 }
 
-/// Zeros to the end of the last word of each row: copies leave them there.
-__device__ __forceinline__ void clear_row_ends(const MmaPlanesGrid& grid, uint4* shared) {
-  const int row_words = grid.tile.row_words;
-  const int rows = 2 * grid.input_words / row_words;
-  for (int row = threadIdx.x; row < rows; row += blockDim.x)
-    shared[(row + 1) * row_words - 1] = uint4{0, 0, 0, 0};
+/// Zeros everywhere: copies leave them to the end of each row's last word.
+__device__ __forceinline__ void clear_rows(const MmaPlanesGrid& grid, uint4* shared) {
+  for (int word = threadIdx.x; word < 2 * grid.input_words; word += blockDim.x)
+    shared[word] = uint4{0, 0, 0, 0};
   __syncthreads();
 }
 

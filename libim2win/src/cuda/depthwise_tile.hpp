@@ -91,7 +91,9 @@ struct MmaPlanesTile {
   int64_t shared_bytes;
 
   int rows() const { return bands * strip_rows; }
-  constexpr int image_words() const { return channels * input_rows * row_words; }
+  /// An odd number: the strips that a warp reads at a time are at the same place of many images, which must not
+  /// be in the same banks.
+  constexpr int image_words() const { return channels * input_rows * row_words | 1; }
   int input_words() const { return images * image_words(); }
   int channel_strips() const { return images * strips * bands; }
   int channel_warps() const { return (channel_strips() + kWarpStrips - 1) / kWarpStrips; }
