@@ -12,6 +12,7 @@ Dense NCHW and NHWC tensors take turns at being aligned as their elements and no
 import ctypes
 import sys
 from collections.abc import Iterator
+from functools import lru_cache
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -82,21 +83,33 @@ def run(case: Case, algorithm: str, kind: str) -> bool:
     desc = capi.descriptor(problem, dtype, **fields)
     if not capi.accepts(desc, CUDA, algorithm):
         return False
+    given, expected, magnitude = values(problem, dtype, case.epilogue)
+    y = convolve(case, capi.create_plan(desc, CUDA, algorithm), given)
+    sums = accumulator(algorithm, dtype)
+    allowed = tolerance(expected, magnitude, dtype, sums, problem.taps, math)
+    assert_close(y, expected, 1.5 * allowed)  # for the activation's slope and error
+    return True
+
+
+class Values(NamedTuple):
+    given: dict[str, Array]
+    expected: Array
+    magnitude: Array
+
+
+@lru_cache(maxsize=2 * len(DENSE))  # those of a dtype: pairs() lists its algorithms together
+def values(problem: Problem, dtype: str, epilogue: bool) -> Values:
     given: dict[str, Array] = {
         "input": normal(problem.input_shape, dtype),
         "weight": normal(problem.weight_shape, dtype),
     }
-    if case.epilogue:
+    if epilogue:
         given["bias"] = normal((problem.k,), dtype)
         given["residual"] = normal(problem.output_shape, dtype)
-    y = convolve(case, capi.create_plan(desc, CUDA, algorithm), given)
     window = (problem.stride, problem.padding, problem.dilation, problem.groups)
     options: dict[str, Any] = dict(zip(WINDOW, window, strict=True)) | given
-    expected = reference.conv2d(**options, activation="silu" if case.epilogue else None)
-    magnitude, sums = reference.magnitude(**options), accumulator(algorithm, dtype)
-    allowed = tolerance(expected, magnitude, dtype, sums, problem.taps, math)
-    assert_close(y, expected, 1.5 * allowed)  # for the activation's slope and error
-    return True
+    expected = reference.conv2d(**options, activation="silu" if epilogue else None)
+    return Values(given, expected, reference.magnitude(**options))
 
 
 def convolve(case: Case, plan: Any, given: dict[str, Array]) -> Array:
@@ -149,7 +162,7 @@ def run_all(algorithm: str, kind: str) -> list[bool]:
 
 def pairs() -> Iterator[tuple[str, str]]:
     """What there is to run, and the kinds of numbers that it takes."""
-    for algorithm, kind in product(im2win.algorithms("cuda"), KINDS):
+    for kind, algorithm in product(KINDS, im2win.algorithms("cuda")):
         problem = DEPTHWISE[0] if algorithm == "depthwise" else DENSE[0]
         dtype, math = KINDS[kind]
         desc = capi.descriptor(problem, dtype, math=capi.MATHS[math])

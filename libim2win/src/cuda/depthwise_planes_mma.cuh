@@ -225,7 +225,7 @@ __global__ void __launch_bounds__(32 * MmaPlanesTile::kMaxWarps, 5)
   const int padding_top = static_cast<int>(a.vertical.padding);
   const auto at = MmaPlanesPlace::of<kTaps>(grid, padding_top);
   if (threadIdx.x == 0) *zeros = uint4{0, 0, 0, 0};
-  if (grid.w % 8 != 0) clear_rows(grid, inputs);
+  if (grid.w % 8 != 0) clear_row_ends(grid, inputs);
   const auto load = [&](int n, int turn) {
     load_mma_planes(reinterpret_cast<const uint16_t*>(a.input), grid, at, n,
                     inputs + turn % 2 * grid.input_words);

@@ -164,10 +164,13 @@ __device__ __forceinline__ void load_mma_planes(const uint16_t* input, const Mma
   }
 }
 
-/// Zeros everywhere: copies leave them to the end of each row's last word.
-__device__ __forceinline__ void clear_rows(const MmaPlanesGrid& grid, uint4* shared) {
-  for (int word = threadIdx.x; word < 2 * grid.input_words; word += blockDim.x)
-    shared[word] = uint4{0, 0, 0, 0};
+/// Zeros to the end of the last word of each row: copies leave them there.
+__device__ __forceinline__ void clear_row_ends(const MmaPlanesGrid& grid, uint4* shared) {
+  const MmaPlanesTile& tile = grid.tile;
+  const int image_rows = tile.channels * tile.input_rows;
+  for (int image = 0; image < 2 * tile.images; ++image)
+    for (int row = threadIdx.x; row < image_rows; row += blockDim.x)
+      shared[image * tile.image_words() + (row + 1) * tile.row_words - 1] = uint4{0, 0, 0, 0};
   __syncthreads();
 }
 
