@@ -62,8 +62,8 @@ double sum(const Problem& problem, const Values<Element>& input, const Values<El
   double sum = 0;
   for (int64_t r = 0; r < problem.r; ++r)
     for (int64_t s = 0; s < problem.s; ++s) {
-      const int64_t y = p * problem.stride_h + r - problem.padding_top;
-      const int64_t x = q * problem.stride_w + s - problem.padding_left;
+      const int64_t y = p * problem.stride_h + r * problem.dilation_h - problem.padding_top;
+      const int64_t x = q * problem.stride_w + s * problem.dilation_w - problem.padding_left;
       if (y < 0 || y >= problem.h || x < 0 || x >= problem.w) continue;
       sum += input.at(offset(problem.input, n, k, y, x)) *
              filter.at(offset(problem.filter, k, 0, r, s));
@@ -117,6 +117,11 @@ im2win_conv2d_desc random_desc() {
   desc.w = once_in(2) ? between(1, 9) : between(10, 33);
   desc.r = desc.s = once_in(2) ? 3 : 5;
   desc.stride_h = desc.stride_w = between(1, 2);
+  if (once_in(4)) {
+    desc.r = between(1, 4), desc.s = between(1, 7);
+    desc.stride_w = between(1, 3);
+    desc.dilation_h = between(1, 2), desc.dilation_w = between(1, 2);
+  }
   const int64_t most = between(0, 4);
   for (int64_t* padding :
        {&desc.padding_top, &desc.padding_bottom, &desc.padding_left, &desc.padding_right})
@@ -131,8 +136,8 @@ im2win_conv2d_desc random_desc() {
 }
 
 bool has_outputs(const im2win_conv2d_desc& desc) {
-  return desc.h + desc.padding_top + desc.padding_bottom >= desc.r &&
-         desc.w + desc.padding_left + desc.padding_right >= desc.s;
+  return desc.h + desc.padding_top + desc.padding_bottom > desc.dilation_h * (desc.r - 1) &&
+         desc.w + desc.padding_left + desc.padding_right > desc.dilation_w * (desc.s - 1);
 }
 
 int64_t check(const im2win_conv2d_desc& desc) {

@@ -13,6 +13,7 @@
 #include "checked.hpp"
 #include "cuda/algorithms.hpp"
 #include "cuda/depthwise_launch.cuh"
+#include "cuda/depthwise_plane_matrix.cuh"
 #include "cuda/depthwise_planes.cuh"
 #include "cuda/depthwise_planes_mma.cuh"
 #include "cuda/depthwise_slices.cuh"
@@ -190,13 +191,30 @@ std::unique_ptr<Convolution> configure_mma_planes(const Problem& problem, const 
                              tile->shared_bytes, mma_planes_unit_bytes(problem));
 }
 
+/// By tensor cores, in code for a device that has them.
+template <class Element>
+std::unique_ptr<Convolution> configure_plane_matrix(const Problem& problem, const Target& target) {
+  constexpr int kThreads = 32 * PlaneMatrixTile::kChannels;
+  const auto kernel = Clamp<float>::of(problem) ? depthwise_plane_matrix_kernel<Element, true>
+                                                : depthwise_plane_matrix_kernel<Element, false>;
+  const auto tile = choose_plane_matrix_tile(problem);
+  if (!tile || ptx_version(kernel) < 80) return nullptr;
+  const int64_t resident = resident_blocks(target.device, kernel, kThreads, tile->shared_bytes);
+  return make_tiled<Element>(problem, kernel, PlaneMatrixGrid(problem, *tile, resident), kThreads,
+                             tile->shared_bytes, kDepthwiseWordBytes);
+}
+
 /// The tiled kernel that takes the problem, if there is one.
 template <class Element>
 std::unique_ptr<Convolution> configure_tiled(const Problem& problem, const Target& target) {
-  if (problem.k_per_group() != 1 || !problem.filter.is_nchw() || !has_depthwise_window(problem))
-    return nullptr;
+  if (problem.k_per_group() != 1 || !problem.filter.is_nchw()) return nullptr;
   const bool is_pixel_major = is_nhwc(problem);
   if (!is_pixel_major && !is_nchw(problem)) return nullptr;
+  if constexpr (!std::is_same_v<Element, float>) {
+    if (!is_pixel_major)
+      if (auto matrix = configure_plane_matrix<Element>(problem, target)) return matrix;
+  }
+  if (!has_depthwise_window(problem)) return nullptr;
   if constexpr (!std::is_same_v<Element, float>) {
     auto mma = is_pixel_major ? configure_mma_slices<Element>(problem, target)
                               : configure_mma_planes<Element>(problem, target);

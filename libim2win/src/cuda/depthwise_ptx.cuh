@@ -56,6 +56,12 @@ __device__ __forceinline__ uint32_t load_shared(uint32_t address) {
   return word;
 }
 
+__device__ __forceinline__ uint32_t load_shared_half(uint32_t address) {
+  uint16_t half;
+  asm volatile("ld.shared.u16 %0, [%1];" : "=h"(half) : "r"(address) : "memory");
+  return half;
+}
+
 __device__ __forceinline__ uint4 load_shared_word(uint32_t address) {
   uint4 word;
   asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
@@ -67,6 +73,12 @@ __device__ __forceinline__ uint4 load_shared_word(uint32_t address) {
 
 __device__ __forceinline__ void store_shared(uint32_t address, uint32_t word) {
   asm volatile("st.shared.u32 [%0], %1;" ::"r"(address), "r"(word) : "memory");
+}
+
+/// The low half of the word.
+__device__ __forceinline__ void store_shared_half(uint32_t address, uint32_t word) {
+  asm volatile("st.shared.u16 [%0], %1;" ::"r"(address), "h"(static_cast<uint16_t>(word))
+               : "memory");
 }
 
 /// Starts a copy of 16 bytes to shared memory, as __pipeline_memcpy_async() does, but through the

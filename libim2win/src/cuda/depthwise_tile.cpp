@@ -189,6 +189,30 @@ std::optional<PlanesTile> choose_planes_tile(const Problem& problem) {
   return with_bytes(problem, tile);
 }
 
+std::optional<PlaneMatrixTile> choose_plane_matrix_tile(const Problem& problem) {
+  using Tile = PlaneMatrixTile;
+  constexpr int kTableElements = 600;  // of a warp
+  const int64_t inputs = problem.h * problem.w, outputs = problem.p * problem.q;
+  const auto fits = [&](int64_t elements) {
+    return problem.c * elements % 8 == 0 && elements + elements % 2 <= Tile::kElements;
+  };
+  if (!is_narrow(problem) || problem.n < Tile::kImages || !fits(inputs) || !fits(outputs))
+    return std::nullopt;
+  Tile tile{};
+  tile.table_rows = static_cast<int>(problem.h + (problem.p - 1) * problem.stride_h);
+  tile.table_columns = static_cast<int>(problem.w + (problem.q - 1) * problem.stride_w);
+  if (tile.table_elements() > kTableElements) return std::nullopt;
+  const auto words = [](int64_t elements) { return static_cast<int>(ceil_div(elements, 8)) | 1; };
+  tile.input_words = words((Tile::kChannels - 1) * inputs + Tile::kElements);
+  tile.output_words = words(Tile::kChannels * outputs);
+  tile.parts = static_cast<int>(ceil_div(outputs + outputs % 2, 8));
+  const int64_t patch = std::max<int64_t>(kDepthwiseWordBytes * Tile::kImages * tile.output_words,
+                                          2 * Tile::kChannels * tile.table_elements());
+  tile.shared_bytes = kDepthwiseWordBytes * 2 * tile.buffer_words() + patch;
+  if (tile.shared_bytes > kDepthwiseSharedBytes) return std::nullopt;
+  return tile;
+}
+
 std::optional<MmaPlanesTile> choose_mma_planes_tile(const Problem& problem) {
   if (!is_narrow(problem) || problem.w > kDepthwiseSharedBytes) return std::nullopt;
   const MmaPlanesTile columns = choose_columns(problem);

@@ -100,6 +100,30 @@ struct MmaPlanesTile {
   int warps() const { return channels * channel_warps(); }
 };
 
+/// NCHW by tensor cores, planes of few elements as rows of a matrix. A block computes some channels, a
+/// warp each, of kImages images at a time.
+///
+/// The weights of the other matrix are in a table as wide as all distances of an input's column from
+/// an output's.
+struct PlaneMatrixTile {
+  static constexpr int kElements = 64;  // of a plane, with a word's other half before it
+  static constexpr int kImages = 16, kChannels = 8;
+
+  int table_rows, table_columns;
+  int input_words, output_words;  // of an image's planes in shared memory
+  int parts;                      // of a plane of outputs, 8 elements each
+  int64_t shared_bytes;
+
+  constexpr int table_places() const { return table_rows * table_columns; }
+  /// Places beyond it are zeros, for elements that there are not.
+  constexpr int table_elements() const { return 2 * table_places() + 1; }
+  constexpr int buffer_words() const { return kImages * input_words; }  // of the input
+};
+
+/// For dense NCHW of 16 bits, whatever the window. Nothing where planes have more elements, images do not
+/// begin at whole words, or are so few that the matrix is not worthwhile.
+std::optional<PlaneMatrixTile> choose_plane_matrix_tile(const Problem& problem);
+
 /// For dense NCHW and stride 1. Nothing where a tile of one row does not fit shared memory.
 std::optional<MmaPlanesTile> choose_mma_planes_tile(const Problem& problem);
 

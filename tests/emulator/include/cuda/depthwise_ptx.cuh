@@ -35,6 +35,12 @@ inline uint32_t load_shared(uint32_t address) {
   return word;
 }
 
+inline uint32_t load_shared_half(uint32_t address) {
+  uint16_t half;
+  std::memcpy(&half, dynamic_shared_memory + address, sizeof half);
+  return half;
+}
+
 inline uint4 load_shared_word(uint32_t address) {
   uint4 word;
   std::memcpy(&word, dynamic_shared_memory + address, sizeof word);
@@ -43,6 +49,10 @@ inline uint4 load_shared_word(uint32_t address) {
 
 inline void store_shared(uint32_t address, uint32_t word) {
   std::memcpy(dynamic_shared_memory + address, &word, sizeof word);
+}
+
+inline void store_shared_half(uint32_t address, uint32_t word) {
+  std::memcpy(dynamic_shared_memory + address, &word, 2);
 }
 
 inline void copy_async(uint32_t to, const void* from) {
