@@ -151,6 +151,9 @@ int main() {
   expect(!is_for_tensor_cores(layer(IM2WIN_FLOAT16, 96, 28, 3, 2, 1)), "strides have none either");
   expect(is_for_tensor_cores(layer(IM2WIN_FLOAT16, 96, 28, 3, 1, 1)), "rows of 8 bytes have them");
   expect(!is_for_tensor_cores(layer(IM2WIN_FLOAT16, 96, 7, 5, 1, 2)), "rows of 2 bytes have none");
+  Problem uneven = layer(IM2WIN_FLOAT16, 96, 14, 5, 1, 2);
+  uneven.q = 13;
+  expect(!is_for_tensor_cores(uneven), "odd rows of outputs, which are not pairs, have none");
   expect(!choose_planes_tile(layer(IM2WIN_FLOAT32, 1, 1 << 14, 5, 1, 2)),
          "rows that do not fit shared memory have no tile");
   std::printf("%d failures\n", failures);

@@ -51,16 +51,22 @@ struct MmaPlaneStrip {
   }
 };
 
-/// A lane's address in the rows of the input: word `word` of a strip's, or zeros.
+/// The lowest `count` bits, of 31. Bits that stand for rows are tested several at a time, which
+/// comparing the rows' numbers is not.
+__device__ __forceinline__ unsigned low_bits(int count) {
+  return (1u << min(max(count, 0), 31)) - 1;
+}
+
+/// A lane's address in the rows of the input: a word of a strip's, or zeros.
 struct WordAddress {
-  uint32_t first, zeros, row_bytes;
-  int y, h;  // the row of the image that comes next, and how many there are; none if always zeros
+  uint32_t row, zeros, row_bytes;
+  unsigned inside;  // a bit for each row from the first on: whether it is in the image
 
   /// Goes to the next row.
   __device__ __forceinline__ uint32_t next() {
-    const uint32_t address = unsigned(y) < unsigned(h) ? first : zeros;
-    ++y;
-    first += row_bytes;
+    const uint32_t address = inside & 1 ? row : zeros;
+    inside >>= 1;
+    row += row_bytes;
     return address;
   }
 };
@@ -82,21 +88,16 @@ struct RowWords {
 };
 
 /// A warp's part of a tile, 16 strips of a channel, and what a lane stores of it: of two strips the
-/// columns q and q + 1.
+/// columns q and q + 1, which are both in the image or neither, as rows are pairs of outputs.
 struct PlaneWarp {
   MmaPlaneStrip mine;  // whose words the lane reads
   MmaPlaneStrip strips[2];
   int channel;  // of the tile
   int k, p[2], q[2];
-  int rows[2];  // of the strips, in the image
+  int rows[2];  // in the image, none if the columns are not
 
   __device__ __forceinline__ PlaneWarp(const MmaPlanesGrid& grid, const MmaPlanesPlace& at)
       : PlaneWarp(grid, at, grid.channel_warps.divide(static_cast<int>(threadIdx.x / 32))) {}
-
-  __device__ __forceinline__ bool is_inside(const MmaPlanesGrid& grid, int strip, int row,
-                                            int column) const {
-    return row < rows[strip] && unsigned(q[strip] + column) < unsigned(grid.q);
-  }
 
  private:
   __device__ __forceinline__ PlaneWarp(const MmaPlanesGrid& grid, const MmaPlanesPlace& at,
@@ -110,9 +111,9 @@ struct PlaneWarp {
     for (int i = 0; i < 2; ++i) {
       p[i] = at.first_p + strips[i].row;
       q[i] = strips[i].column + int(threadIdx.x % 4) * 2;
-      rows[i] = channel < at.channels && strips[i].image < grid.tile.images
-                    ? min(grid.tile.strip_rows, at.rows - strips[i].row)
-                    : 0;
+      const bool is_any = channel < at.channels && strips[i].image < grid.tile.images &&
+                          unsigned(q[i]) < unsigned(grid.q);
+      rows[i] = is_any ? min(grid.tile.strip_rows, at.rows - strips[i].row) : 0;
     }
   }
 };
@@ -130,8 +131,8 @@ __device__ __forceinline__ WordAddress word_address(const MmaPlanesGrid& grid,
   const uint4* const first = input + strip.image * tile.image_words() +
                              (warp.channel * at.input_rows + y - at.first_y) * tile.row_words +
                              word;
-  return {shared_address(first), shared_address(zeros), uint32_t(tile.row_words) * 16, y,
-          is_any ? grid.h : 0};
+  return {shared_address(first), shared_address(zeros), uint32_t(tile.row_words) * 16,
+          is_any ? low_bits(grid.h - y) & ~low_bits(-y) : 0};
 }
 
 /// Computes the lane's outputs of some images again. It works out where they are by itself, so that
@@ -145,36 +146,49 @@ __device__ __noinline__ void correct(const DepthwiseArguments<Element, float>& a
     const int n = first_n + warp.strips[i].image;
     for (int row = 0; row < warp.rows[i]; ++row) {
       const int p = warp.p[i] + row;
-      for (int q = max(0, warp.q[i]); q < min(grid.q, warp.q[i] + 2); ++q)
+      for (int q = warp.q[i]; q < warp.q[i] + 2; ++q)
         *a.outputs.address(filter, a.outputs.pixel(n, p, q)) = compute_any(a, n, warp.k, p, q);
     }
   }
 }
 
-/// `is_even` if both are inside or none, and the address is that of a pair.
+/// Where a lane's outputs of a strip go in shared memory. There an image's start as far into a word
+/// as in device memory, of whose addresses in elements the lowest bits tell.
 template <class Element>
-__device__ __forceinline__ void store_pair(Element* to, Pair<Element> pair, bool is_first,
-                                           bool is_second, bool is_even) {
-  if (is_even) {
-    if (is_first) *reinterpret_cast<Pair<Element>*>(to) = pair;
-  } else {
-    if (is_first) to[0] = pair.x;
-    if (is_second) to[1] = pair.y;
+struct PairAddress {
+  uint32_t shared;  // if the image's start a word
+  unsigned global;  // address of the first image's
+
+  __device__ __forceinline__ uint32_t of(unsigned elements_before) const {
+    return shared + (global + elements_before) % Run<Element>::kWord * sizeof(Element);
   }
+};
+
+template <class Element>
+__device__ __forceinline__ PairAddress<Element> pair_address(const MmaPlanesGrid& grid,
+                                                             const MmaPlanesPlace& at,
+                                                             const PlaneWarp& warp, int strip,
+                                                             const unsigned char* outputs,
+                                                             const Element* target) {
+  const int image = warp.strips[strip].image;
+  const int pair = (warp.channel * at.rows + warp.strips[strip].row) * grid.q + warp.q[strip];
+  return {shared_address(outputs) + image * grid.tile.output_bytes + pair * int(sizeof(Element)),
+          unsigned(reinterpret_cast<uintptr_t>(target) / sizeof(Element)) +
+              image * unsigned(grid.image_outputs)};
 }
 
-/// Some images of the tile, from shared memory to shared memory, where `out` is the lane's. False
-/// if an output may be wrong: zeros beside the bands and in the padding make NaN of infinite
-/// factors that are not its own.
+/// Some images of the tile, from shared memory to shared memory, where the lane's pairs go from
+/// `out` on. False if an output may be wrong: zeros beside the bands and in the padding make NaN of
+/// infinite factors that are not its own.
 template <class Element, int kTaps, bool kIsClamp>
 __device__ __forceinline__ bool compute_planes(const DepthwiseArguments<Element, float>& a,
                                                const MmaPlanesGrid& grid, const PlaneWarp& warp,
-                                               const BandWeights<kTaps>& weights, float bias,
-                                               int first_n, WordAddress address,
-                                               Element* (&out)[2]) {
-  const bool is_even = (grid.q | int(reinterpret_cast<uintptr_t>(a.outputs.data()) / 2)) % 2 == 0;
-  const float initial[4] = {bias, bias, bias, bias};
+                                               const BandWeights<kTaps>& weights,
+                                               const float (&initial)[4], int first_n,
+                                               WordAddress address, uint32_t (&out)[2]) {
   const PairClamp<Element> clamp_pair(a.clamp);
+  const unsigned inside[2] = {low_bits(warp.rows[0]), low_bits(warp.rows[1])};
+  const int row_bytes = grid.q * int(sizeof(Element));
   Finiteness<Element> finiteness;
   convolve_rows<kTaps, MmaPlanesTile::kRows>(
       initial, grid.tile.strip_rows,
@@ -182,21 +196,20 @@ __device__ __forceinline__ bool compute_planes(const DepthwiseArguments<Element,
       [&](int row, const float(&sums)[4]) {
 #pragma unroll
         for (int i = 0; i < 2; ++i) {
-          const bool is_inside[2] = {warp.is_inside(grid, i, row, 0),
-                                     warp.is_inside(grid, i, row, 1)};
+          const bool is_inside = inside[i] >> row & 1;
           float values[2] = {sums[2 * i], sums[2 * i + 1]};
           if constexpr (!kIsClamp) {
             const int n = first_n + warp.strips[i].image;
             for (int j = 0; j < 2; ++j)
-              values[j] = is_inside[j] ? finish_or_compute(a, n, warp.k, warp.p[i] + row,
-                                                           warp.q[i] + j, values[j])
-                                       : 0;
+              values[j] = is_inside ? finish_or_compute(a, n, warp.k, warp.p[i] + row,
+                                                        warp.q[i] + j, values[j])
+                                    : 0;
           }
           Pair<Element> pair = pair_of<Element>(values[0], values[1]);
           if constexpr (kIsClamp) pair = clamp_pair(pair);
           finiteness.add(pair);
-          store_pair(out[i], pair, is_inside[0], is_inside[1], is_even);
-          out[i] += grid.q;
+          if (is_inside) store_shared(out[i], reinterpret_cast<const uint32_t&>(pair));
+          out[i] += row_bytes;
         }
       });
   return !kIsClamp || finiteness.is_finite();
@@ -238,30 +251,29 @@ __global__ void __launch_bounds__(32 * MmaPlanesTile::kMaxWarps, 5)
       reinterpret_cast<const uint16_t*>(a.filter) + warp.k * kTaps * kTaps,
       8 * tile.first_word - tile.first_column + static_cast<int>(a.horizontal.padding));
   const float bias = kIsClamp ? a.outputs.filter(warp.k).bias : 0;
+  // Four registers, as products take it, from lanes that all have the same: as the compiler does
+  // not know that, it cannot keep one and copy it for each row.
+  const float initial[4] = {__shfl_sync(~0u, bias, 0), __shfl_sync(~0u, bias, 1),
+                            __shfl_sync(~0u, bias, 2), __shfl_sync(~0u, bias, 3)};
   const WordAddress first_address = word_address(grid, at, zeros, inputs, warp, padding_top);
   Element* const first_target =
       a.outputs.data() + (int64_t{at.first_c} * grid.p + at.first_p) * grid.q;
+  const PairAddress<Element> pairs[2] = {pair_address(grid, at, warp, 0, outputs, first_target),
+                                         pair_address(grid, at, warp, 1, outputs, first_target)};
 
   unsigned undefined = 0;  // a bit for each turn
   for (int n = at.first_n, turn = 0; n < at.end_n; n += tile.images, ++turn) {
     __pipeline_wait_prior(0);
     __syncthreads();
     if (n + tile.images < at.end_n) load(n + tile.images, turn + 1);
-    Element* const target = first_target + n * grid.image_outputs;
-    Element* out[2];
-#pragma unroll
-    for (int i = 0; i < 2; ++i) {
-      const int image = warp.strips[i].image;
-      const Run<Element> run(target + image * grid.image_outputs, 0,
-                             outputs + image * tile.output_bytes);
-      out[i] = run.shared() + (warp.channel * at.rows + warp.strips[i].row) * grid.q + warp.q[i];
-    }
+    const unsigned elements_before = n * unsigned(grid.image_outputs);
+    uint32_t out[2] = {pairs[0].of(elements_before), pairs[1].of(elements_before)};
     WordAddress address = first_address;
-    address.first += turn % 2 * grid.input_words * 16;
-    if (!compute_planes<Element, kTaps, kIsClamp>(a, grid, warp, weights, bias, n, address, out))
+    address.row += turn % 2 * grid.input_words * 16;
+    if (!compute_planes<Element, kTaps, kIsClamp>(a, grid, warp, weights, initial, n, address, out))
       undefined |= 1u << turn;
     __syncthreads();
-    store_planes(grid, at, outputs, target);
+    store_planes(grid, at, outputs, first_target + n * grid.image_outputs);
   }
   if (!__syncthreads_or(undefined != 0)) return;
   for (; undefined != 0; undefined &= undefined - 1)

@@ -163,7 +163,7 @@ int64_t choose_turns(int64_t tiles, int64_t images, int64_t resident) {
 
 bool is_for_tensor_cores(const Problem& problem) {
   return element_bytes(problem.dtype) == 2 && problem.stride_h == 1 &&
-         problem.w % (problem.r == 3 ? 4 : 2) == 0;
+         problem.w % (problem.r == 3 ? 4 : 2) == 0 && problem.q % 2 == 0;
 }
 
 std::optional<PlanesTile> choose_planes_tile(const Problem& problem) {

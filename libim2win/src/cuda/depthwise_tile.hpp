@@ -18,8 +18,8 @@ inline constexpr int64_t kDepthwiseSharedBytes = 48 << 10;
 inline constexpr int kStripSize = 7;
 
 /// Whether tensor cores are worthwhile in NCHW: for 16-bit elements without a stride, in rows that
-/// are copied some elements at a time. With a stride, an element is part of so few sums that staging it costs
-/// more than converting it.
+/// are copied some elements at a time, and stored so. With a stride, an element is part of so few sums that
+/// staging it costs more than converting it.
 bool is_for_tensor_cores(const Problem& problem);
 
 /// Whether they are in NHWC, for 16-bit elements: where FMAs, not memory, keep the device busy.
