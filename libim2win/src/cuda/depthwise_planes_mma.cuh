@@ -218,8 +218,7 @@ __device__ __forceinline__ bool compute_planes(const DepthwiseArguments<Element,
 /// The channels' outputs of images from first_n on, from shared memory.
 template <class Element>
 __device__ __forceinline__ void store_planes(const MmaPlanesGrid& grid, const MmaPlanesPlace& at,
-                                             unsigned char* outputs, Element* target) {
-  const Team team = Team::of(grid.tile.images);
+                                             Team team, unsigned char* outputs, Element* target) {
   for (int image = team.first; image < grid.tile.images; image += team.step) {
     Element* const to = target + image * grid.image_outputs;
     Run<Element>(to, at.channels * at.rows * grid.q, outputs + image * grid.tile.output_bytes)
@@ -237,10 +236,11 @@ __global__ void __launch_bounds__(32 * MmaPlanesTile::kMaxWarps, 5)
   unsigned char* const outputs = reinterpret_cast<unsigned char*>(inputs + 2 * grid.input_words);
   const int padding_top = static_cast<int>(a.vertical.padding);
   const auto at = MmaPlanesPlace::of<kTaps>(grid, padding_top);
+  const Team team = Team::of(grid.team_threads);
   if (threadIdx.x == 0) *zeros = uint4{0, 0, 0, 0};
   if (grid.w % 8 != 0) clear_row_ends(grid, inputs);
   const auto load = [&](int n, int turn) {
-    load_mma_planes(reinterpret_cast<const uint16_t*>(a.input), grid, at, n,
+    load_mma_planes(reinterpret_cast<const uint16_t*>(a.input), grid, at, team, n,
                     inputs + turn % 2 * grid.input_words);
     __pipeline_commit();
   };
@@ -273,7 +273,7 @@ __global__ void __launch_bounds__(32 * MmaPlanesTile::kMaxWarps, 5)
     if (!compute_planes<Element, kTaps, kIsClamp>(a, grid, warp, weights, initial, n, address, out))
       undefined |= 1u << turn;
     __syncthreads();
-    store_planes(grid, at, outputs, first_target + n * grid.image_outputs);
+    store_planes(grid, at, team, outputs, first_target + n * grid.image_outputs);
   }
   if (!__syncthreads_or(undefined != 0)) return;
   for (; undefined != 0; undefined &= undefined - 1)
