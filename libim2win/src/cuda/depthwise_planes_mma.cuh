@@ -43,7 +43,7 @@ struct MmaPlaneStrip {
 
   __device__ __forceinline__ MmaPlaneStrip(const MmaPlanesGrid& grid, int strip) {
     const auto [rest, in_row] = grid.strips.divide(strip);
-    const auto [plane, band] = grid.bands.divide(rest);
+    const auto [band, plane] = grid.images.divide(rest);
     image = plane;
     row = band * grid.tile.strip_rows;
     column = in_row * MmaPlanesTile::kColumns + grid.tile.first_column;
@@ -111,8 +111,7 @@ struct PlaneWarp {
     for (int i = 0; i < 2; ++i) {
       p[i] = at.first_p + strips[i].row;
       q[i] = strips[i].column + int(threadIdx.x % 4) * 2;
-      const bool is_any = channel < at.channels && strips[i].image < grid.tile.images &&
-                          unsigned(q[i]) < unsigned(grid.q);
+      const bool is_any = channel < at.channels && unsigned(q[i]) < unsigned(grid.q);
       rows[i] = is_any ? min(grid.tile.strip_rows, at.rows - strips[i].row) : 0;
     }
   }
@@ -125,10 +124,10 @@ __device__ __forceinline__ WordAddress word_address(const MmaPlanesGrid& grid,
   const MmaPlanesTile& tile = grid.tile;
   const MmaPlaneStrip& strip = warp.mine;
   const int word = strip.number + tile.first_word + int(threadIdx.x % 32 / 16);
-  const bool is_any = warp.channel < at.channels && strip.image < tile.images &&
+  const bool is_any = warp.channel < at.channels && strip.row < at.rows &&
                       unsigned(word) < unsigned(tile.row_words);
   const int y = at.first_p + strip.row - padding_top;
-  const uint4* const first = input + strip.image * tile.image_words() +
+  const uint4* const first = input + strip.image * tile.image_words +
                              (warp.channel * at.input_rows + y - at.first_y) * tile.row_words +
                              word;
   return {shared_address(first), shared_address(zeros), uint32_t(tile.row_words) * 16,

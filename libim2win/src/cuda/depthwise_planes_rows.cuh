@@ -21,7 +21,7 @@ struct MmaPlanesGrid {
   static constexpr bool kStartsEarly = false;
   MmaPlanesTile tile;
   Divisor row_tiles, channel_tiles;
-  Divisor strips, bands, channel_warps;
+  Divisor strips, images, channel_warps;
   Divisor row_units;  // of `unit_bytes`: what rows are copied in
   int unit_bytes;
   Divisor team_threads;  // that copy one image at a time
@@ -36,7 +36,7 @@ struct MmaPlanesGrid {
         row_tiles(ceil_div(problem.p, tile.rows())),
         channel_tiles(ceil_div(problem.c, tile.channels)),
         strips(tile.strips),
-        bands(tile.bands),
+        images(tile.images),
         channel_warps(tile.channel_warps()),
         row_units(1),
         unit_bytes(mma_planes_unit_bytes(problem)),
@@ -126,7 +126,7 @@ __device__ __forceinline__ void load_mma_planes(const uint16_t* input, const Mma
     const uint16_t* const from =
         input + (int64_t{first_n + image} * grid.c + at.first_c) * (grid.h * grid.w) +
         at.first_y * grid.w;
-    uint4* const to = shared + image * grid.tile.image_words();
+    uint4* const to = shared + image * grid.tile.image_words;
     switch (grid.unit_bytes) {
       case 16: load_rows<16>(from, grid, rows, team, to); break;
       case 8: load_rows<8>(from, grid, rows, team, to); break;
@@ -141,7 +141,7 @@ __device__ __forceinline__ void clear_row_ends(const MmaPlanesGrid& grid, uint4*
   const int image_rows = tile.channels * tile.input_rows;
   for (int image = 0; image < 2 * tile.images; ++image)
     for (int row = threadIdx.x; row < image_rows; row += blockDim.x)
-      shared[image * tile.image_words() + (row + 1) * tile.row_words - 1] = uint4{0, 0, 0, 0};
+      shared[image * tile.image_words + (row + 1) * tile.row_words - 1] = uint4{0, 0, 0, 0};
   __syncthreads();
 }
 

@@ -44,21 +44,22 @@ class Run {
 
   /// Complete after __pipeline_commit() and _wait_prior(), and a barrier.
   __device__ __forceinline__ void load(const Element* global, Team team) const {
-    const int head = this->head();
-    const int words_end = head + (count_ - head) / kWord * kWord;
-    for (int i = head + team.thread * kWord; i < words_end; i += team.threads * kWord)
-      __pipeline_memcpy_async(shared_ + i, global + i, 16);
-    const int first = team.thread, last = words_end + team.thread;
+    const int head = this->head(), words = (count_ - head) / kWord;
+    const auto from = reinterpret_cast<const uint4*>(global + head);
+    const auto to = reinterpret_cast<uint4*>(shared_ + head);
+    for (int i = team.thread; i < words; i += team.threads)
+      __pipeline_memcpy_async(to + i, from + i, sizeof(uint4));
+    const int first = team.thread, last = head + words * kWord + team.thread;
     if (first < head) shared_[first] = global[first];
     if (last < count_) shared_[last] = global[last];
   }
 
   __device__ __forceinline__ void store(Element* global, Team team) const {
-    const int head = this->head();
-    const int words_end = head + (count_ - head) / kWord * kWord;
-    for (int i = head + team.thread * kWord; i < words_end; i += team.threads * kWord)
-      *reinterpret_cast<uint4*>(global + i) = *reinterpret_cast<const uint4*>(shared_ + i);
-    const int first = team.thread, last = words_end + team.thread;
+    const int head = this->head(), words = (count_ - head) / kWord;
+    const auto from = reinterpret_cast<const uint4*>(shared_ + head);
+    const auto to = reinterpret_cast<uint4*>(global + head);
+    for (int i = team.thread; i < words; i += team.threads) to[i] = from[i];
+    const int first = team.thread, last = head + words * kWord + team.thread;
     if (first < head) global[first] = shared_[first];
     if (last < count_) global[last] = shared_[last];
   }
