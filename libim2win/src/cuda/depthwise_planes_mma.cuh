@@ -57,10 +57,17 @@ __device__ __forceinline__ unsigned low_bits(int count) {
   return (1u << min(max(count, 0), 31)) - 1;
 }
 
+/// The same number, which the compiler then keeps in a register: it would rather work out what
+/// lanes begin with in each turn again, in more instructions than some rows take.
+template <class Number>
+__device__ __forceinline__ Number keep(Number x) {
+  return __shfl_sync(~0u, x, static_cast<int>(threadIdx.x % 32));
+}
+
 /// A lane's address in the rows of the input: a word of a strip's, or zeros.
 struct WordAddress {
   uint32_t row, zeros, row_bytes;
-  unsigned inside;  // a bit for each row from the first on: whether it is in the image
+  unsigned inside;  // a bit for each row from the first on: whether it is in the image, and here
 
   /// Goes to the next row.
   __device__ __forceinline__ uint32_t next() {
@@ -130,8 +137,8 @@ __device__ __forceinline__ WordAddress word_address(const MmaPlanesGrid& grid,
   const uint4* const first = input + strip.image * tile.image_words +
                              (warp.channel * at.input_rows + y - at.first_y) * tile.row_words +
                              word;
-  return {shared_address(first), shared_address(zeros), uint32_t(tile.row_words) * 16,
-          is_any ? low_bits(grid.h - y) & ~low_bits(-y) : 0};
+  return {keep(shared_address(first)), shared_address(zeros), uint32_t(tile.row_words) * 16,
+          keep(is_any ? low_bits(at.first_y + at.input_rows - y) & ~low_bits(-y) : 0)};
 }
 
 /// Computes the lane's outputs of some images again. It works out where they are by itself, so that
@@ -157,6 +164,7 @@ template <class Element>
 struct PairAddress {
   uint32_t shared;  // if the image's start a word
   unsigned global;  // address of the first image's
+  unsigned inside;  // a bit for each row: whether it is in the image
 
   __device__ __forceinline__ uint32_t of(unsigned elements_before) const {
     return shared + (global + elements_before) % Run<Element>::kWord * sizeof(Element);
@@ -171,22 +179,25 @@ __device__ __forceinline__ PairAddress<Element> pair_address(const MmaPlanesGrid
                                                              const Element* target) {
   const int image = warp.strips[strip].image;
   const int pair = (warp.channel * at.rows + warp.strips[strip].row) * grid.q + warp.q[strip];
-  return {shared_address(outputs) + image * grid.tile.output_bytes + pair * int(sizeof(Element)),
-          unsigned(reinterpret_cast<uintptr_t>(target) / sizeof(Element)) +
-              image * unsigned(grid.image_outputs)};
+  return {
+      keep(shared_address(outputs) + image * grid.tile.output_bytes + pair * int(sizeof(Element))),
+      keep(unsigned(reinterpret_cast<uintptr_t>(target) / sizeof(Element)) +
+           image * unsigned(grid.image_outputs)),
+      keep(low_bits(warp.rows[strip]))};
 }
 
-/// Some images of the tile, from shared memory to shared memory, where the lane's pairs go from
-/// `out` on. False if an output may be wrong: zeros beside the bands and in the padding make NaN of
+/// Some images of the tile, from first_n on, from shared memory to shared memory. False if an output may be wrong: zeros beside the bands and in the padding make NaN of
 /// infinite factors that are not its own.
 template <class Element, int kTaps, bool kIsClamp>
 __device__ __forceinline__ bool compute_planes(const DepthwiseArguments<Element, float>& a,
                                                const MmaPlanesGrid& grid, const PlaneWarp& warp,
                                                const BandWeights<kTaps>& weights,
                                                const float (&initial)[4], int first_n,
-                                               WordAddress address, uint32_t (&out)[2]) {
+                                               WordAddress address,
+                                               const PairAddress<Element> (&pairs)[2]) {
+  const unsigned elements_before = first_n * unsigned(grid.image_outputs);
+  uint32_t out[2] = {pairs[0].of(elements_before), pairs[1].of(elements_before)};
   const PairClamp<Element> clamp_pair(a.clamp);
-  const unsigned inside[2] = {low_bits(warp.rows[0]), low_bits(warp.rows[1])};
   const int row_bytes = grid.q * int(sizeof(Element));
   Finiteness<Element> finiteness;
   convolve_rows<kTaps, MmaPlanesTile::kRows>(
@@ -195,7 +206,7 @@ __device__ __forceinline__ bool compute_planes(const DepthwiseArguments<Element,
       [&](int row, const float(&sums)[4]) {
 #pragma unroll
         for (int i = 0; i < 2; ++i) {
-          const bool is_inside = inside[i] >> row & 1;
+          const bool is_inside = pairs[i].inside >> row & 1;
           float values[2] = {sums[2 * i], sums[2 * i + 1]};
           if constexpr (!kIsClamp) {
             const int n = first_n + warp.strips[i].image;
@@ -265,11 +276,10 @@ __global__ void __launch_bounds__(32 * MmaPlanesTile::kMaxWarps, 5)
     __pipeline_wait_prior(0);
     __syncthreads();
     if (n + tile.images < at.end_n) load(n + tile.images, turn + 1);
-    const unsigned elements_before = n * unsigned(grid.image_outputs);
-    uint32_t out[2] = {pairs[0].of(elements_before), pairs[1].of(elements_before)};
     WordAddress address = first_address;
     address.row += turn % 2 * grid.input_words * 16;
-    if (!compute_planes<Element, kTaps, kIsClamp>(a, grid, warp, weights, initial, n, address, out))
+    if (!compute_planes<Element, kTaps, kIsClamp>(a, grid, warp, weights, initial, n, address,
+                                                  pairs))
       undefined |= 1u << turn;
     __syncthreads();
     store_planes(grid, at, team, outputs, first_target + n * grid.image_outputs);

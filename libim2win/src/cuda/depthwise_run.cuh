@@ -44,7 +44,7 @@ class Run {
 
   /// Complete after __pipeline_commit() and _wait_prior(), and a barrier.
   __device__ __forceinline__ void load(const Element* global, Team team) const {
-    const int head = this->head(), words = (count_ - head) / kWord;
+    const int head = this->head(), words = unsigned(count_ - head) / kWord;
     const auto from = reinterpret_cast<const uint4*>(global + head);
     const auto to = reinterpret_cast<uint4*>(shared_ + head);
     for (int i = team.thread; i < words; i += team.threads)
@@ -55,7 +55,7 @@ class Run {
   }
 
   __device__ __forceinline__ void store(Element* global, Team team) const {
-    const int head = this->head(), words = (count_ - head) / kWord;
+    const int head = this->head(), words = unsigned(count_ - head) / kWord;
     const auto from = reinterpret_cast<const uint4*>(shared_ + head);
     const auto to = reinterpret_cast<uint4*>(global + head);
     for (int i = team.thread; i < words; i += team.threads) to[i] = from[i];
