@@ -141,20 +141,24 @@ __device__ __forceinline__ WordAddress word_address(const MmaPlanesGrid& grid,
           keep(is_any ? low_bits(at.first_y + at.input_rows - y) & ~low_bits(-y) : 0)};
 }
 
-/// Computes the lane's outputs of some images again. It works out where they are by itself, so that
-/// nothing is kept for it.
+/// Computes the lane's outputs of some turns again, a bit for each. It works out where they are by
+/// itself, so that nothing is kept for it.
 template <int kTaps, class Element>
 __device__ __noinline__ void correct(const DepthwiseArguments<Element, float>& a,
-                                     const MmaPlanesGrid& grid, int first_n) {
-  const PlaneWarp warp(grid, MmaPlanesPlace::of<kTaps>(grid, static_cast<int>(a.vertical.padding)));
+                                     const MmaPlanesGrid& grid, unsigned turns) {
+  const auto at = MmaPlanesPlace::of<kTaps>(grid, static_cast<int>(a.vertical.padding));
+  const PlaneWarp warp(grid, at);
   const auto filter = a.outputs.filter(warp.k);
-  for (int i = 0; i < 2; ++i) {
-    const int n = first_n + warp.strips[i].image;
-    for (int row = 0; row < warp.rows[i]; ++row) {
-      const int p = warp.p[i] + row;
-      for (int q = warp.q[i]; q < warp.q[i] + 2; ++q)
-        *a.outputs.address(filter, a.outputs.pixel(n, p, q)) = compute_any(a, n, warp.k, p, q);
-    }
+  const auto correct_pair = [&](int n, int p, int first_q) {
+#pragma unroll 1
+    for (int q = first_q; q < first_q + 2; ++q)
+      *a.outputs.address(filter, a.outputs.pixel(n, p, q)) = compute_any(a, n, warp.k, p, q);
+  };
+  for (; turns != 0; turns &= turns - 1) {
+    const int first_n = at.first_n + (__ffs(static_cast<int>(turns)) - 1) * grid.tile.images;
+    for (int i = 0; i < 2; ++i)
+      for (int row = 0; row < warp.rows[i]; ++row)
+        correct_pair(first_n + warp.strips[i].image, warp.p[i] + row, warp.q[i]);
   }
 }
 
@@ -284,9 +288,7 @@ __global__ void __launch_bounds__(32 * MmaPlanesTile::kMaxWarps, 5)
     __syncthreads();
     store_planes(grid, at, team, outputs, first_target + n * grid.image_outputs);
   }
-  if (!__syncthreads_or(undefined != 0)) return;
-  for (; undefined != 0; undefined &= undefined - 1)
-    correct<kTaps>(a, grid, at.first_n + (__ffs(static_cast<int>(undefined)) - 1) * tile.images);
+  if (__syncthreads_or(undefined != 0)) correct<kTaps>(a, grid, undefined);
 }
 
 }  // namespace im2win::cuda
