@@ -12,6 +12,7 @@ template <class Element>
 class Finiteness {
  public:
   __device__ __forceinline__ void add(Pair<Element> pair) { zero_ = add_times_zero(pair, zero_); }
+  /// Zeros of either sign add up to positive ones, whose bits are 0.
   __device__ __forceinline__ bool is_finite() const {
     return reinterpret_cast<const uint32_t&>(zero_) == 0;
   }

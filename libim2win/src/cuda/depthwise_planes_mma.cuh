@@ -51,14 +51,14 @@ struct MmaPlaneStrip {
   }
 };
 
-/// The lowest `count` bits, of 31. Bits that stand for rows are tested several at a time, which
-/// comparing the rows' numbers is not.
+/// The lowest `count` bits, of 31. Which rows are inside is kept as bits: the compiler tests several
+/// at a time, but would compare each row's number.
 __device__ __forceinline__ unsigned low_bits(int count) {
   return (1u << min(max(count, 0), 31)) - 1;
 }
 
-/// The same number, which the compiler then keeps in a register: it would rather work out what
-/// lanes begin with in each turn again, in more instructions than some rows take.
+/// The same number, by a shuffle, so that the compiler keeps it in a register: it would rather work
+/// out again in each turn what lanes begin with, in as many instructions as some rows take.
 template <class Number>
 __device__ __forceinline__ Number keep(Number x) {
   return __shfl_sync(~0u, x, static_cast<int>(threadIdx.x % 32));
@@ -162,12 +162,12 @@ __device__ __noinline__ void correct(const DepthwiseArguments<Element, float>& a
   }
 }
 
-/// Where a lane's outputs of a strip go in shared memory. There an image's start as far into a word
-/// as in device memory, of whose addresses in elements the lowest bits tell.
+/// Where a lane's outputs of a strip go in shared memory. There an image's outputs start as far into
+/// a word as in device memory: their address in elements says how far, in its lowest bits.
 template <class Element>
 struct PairAddress {
-  uint32_t shared;  // if the image's start a word
-  unsigned global;  // address of the first image's
+  uint32_t shared;  // if the image's outputs start a word
+  unsigned global;  // address in elements, if the turn starts with image 0
   unsigned inside;  // a bit for each row: whether it is in the image
 
   __device__ __forceinline__ uint32_t of(unsigned elements_before) const {
@@ -190,8 +190,9 @@ __device__ __forceinline__ PairAddress<Element> pair_address(const MmaPlanesGrid
       keep(low_bits(warp.rows[strip]))};
 }
 
-/// Some images of the tile, from first_n on, from shared memory to shared memory. False if an output may be wrong: zeros beside the bands and in the padding make NaN of
-/// infinite factors that are not its own.
+/// Some images of the tile, from first_n on, from shared memory to shared memory. False if an output
+/// may be wrong: zeros beside the bands and in the padding make NaN of infinite factors that are not
+/// its own.
 template <class Element, int kTaps, bool kIsClamp>
 __device__ __forceinline__ bool compute_planes(const DepthwiseArguments<Element, float>& a,
                                                const MmaPlanesGrid& grid, const PlaneWarp& warp,

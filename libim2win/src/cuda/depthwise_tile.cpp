@@ -126,8 +126,8 @@ MmaPlanesTile choose_columns(const Problem& problem) {
   return best;
 }
 
-/// Words from one image to the next, so that strips have words one after the other modulo all banks'
-/// 8, across images too: those that a warp has in hand at a time are then in different banks.
+/// Words from one image to the next, for `words` of each. Eight words are in different banks where
+/// their numbers differ modulo 8: those of a row's strips do, and the next image's go on from there.
 int spread_images(const MmaPlanesTile& tile, int64_t words) {
   constexpr int64_t kBankWords = 8;
   if (tile.images > 1) words += (tile.strips + kBankWords - words % kBankWords) % kBankWords;
