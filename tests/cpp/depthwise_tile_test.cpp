@@ -77,6 +77,17 @@ void check_planes(const Problem& problem) {
   expect(tile->planes == 1 || tile->rows() >= problem.p, "several planes are whole");
 }
 
+/// Whether the strips of several images are one after the other modulo all banks, 8 words, and leave
+/// room for an image.
+bool are_images_spread(const Problem& problem, const MmaPlanesTile& tile) {
+  const int64_t outputs = tile.channels * std::min<int64_t>(problem.p, tile.rows()) * problem.q;
+  if (tile.image_words < tile.channels * tile.input_rows * tile.row_words ||
+      tile.output_bytes < 2 * (outputs + 7))
+    return false;
+  return tile.images == 1 || ((tile.image_words - tile.strips) % 8 == 0 &&
+                              (tile.output_bytes - 16 * tile.strips) % 128 == 0);
+}
+
 /// Every output's window lies in the words of its strip.
 bool are_windows_covered(const Problem& problem, const MmaPlanesTile& tile) {
   for (int strip = 0; strip < tile.strips; ++strip) {
@@ -106,6 +117,7 @@ void check_mma_planes(const Problem& problem) {
   expect(tile->first_column <= 0 && tile->first_column % 2 == 0, "outputs are stored in pairs");
   expect(tile->first_column + tile->strips * MmaPlanesTile::kColumns >= problem.q,
          "strips cover a row");
+  expect(are_images_spread(problem, *tile), "strips of several images are in different banks");
   expect(are_windows_covered(problem, *tile), "windows lie within their words");
 }
 
@@ -151,6 +163,9 @@ int main() {
   expect(!is_for_tensor_cores(layer(IM2WIN_FLOAT16, 96, 28, 3, 2, 1)), "strides have none either");
   expect(is_for_tensor_cores(layer(IM2WIN_FLOAT16, 96, 28, 3, 1, 1)), "rows of 8 bytes have them");
   expect(!is_for_tensor_cores(layer(IM2WIN_FLOAT16, 96, 7, 5, 1, 2)), "rows of 2 bytes have none");
+  Problem uneven = layer(IM2WIN_FLOAT16, 96, 14, 5, 1, 2);
+  uneven.q = 13;
+  expect(!is_for_tensor_cores(uneven), "odd rows of outputs, which are not pairs, have none");
   expect(!choose_planes_tile(layer(IM2WIN_FLOAT32, 1, 1 << 14, 5, 1, 2)),
          "rows that do not fit shared memory have no tile");
   std::printf("%d failures\n", failures);

@@ -12,8 +12,9 @@ template <class Element>
 class Finiteness {
  public:
   __device__ __forceinline__ void add(Pair<Element> pair) { zero_ = add_times_zero(pair, zero_); }
+  /// Zeros of either sign add up to positive ones, whose bits are 0.
   __device__ __forceinline__ bool is_finite() const {
-    return __low2float(zero_) == 0 && __high2float(zero_) == 0;
+    return reinterpret_cast<const uint32_t&>(zero_) == 0;
   }
 
  private:
@@ -29,9 +30,9 @@ __device__ __forceinline__ float finish_or_compute(const DepthwiseArguments<Elem
 }
 
 /// Calls emit(p, sums) for the first `rows` rows of outputs from the top, at most kRows, each as
-/// soon as it is complete. read() takes the next row of the input and gives add(sums, r), which
+/// soon as the next row of the input is on its way. read() takes that and gives add(sums, r), which
 /// adds its products with row r of the filter. It is read a single time, for all rows whose windows
-/// hold it.
+/// hold it; one row more than those need may be read.
 template <int kTaps, int kRows, class Read, class Emit>
 __device__ __forceinline__ void convolve_rows(const float (&initial)[4], int rows, Read read,
                                               Emit emit) {
@@ -39,8 +40,11 @@ __device__ __forceinline__ void convolve_rows(const float (&initial)[4], int row
 #pragma unroll
   for (int y = 0; y < kRows + kTaps - 1; ++y) {
     const int last = y - kTaps + 1;  // the output that the row completes
-    if (last > 0 && last >= rows) return;
     const auto add = read();
+    if (last > 0) {
+      emit(last - 1, sums[last - 1]);
+      if (last >= rows) return;
+    }
 #pragma unroll
     for (int p = 0; p < kRows; ++p) {
       if (p < last || p > y) continue;
@@ -50,8 +54,8 @@ __device__ __forceinline__ void convolve_rows(const float (&initial)[4], int row
       }
       add(sums[p], y - p);
     }
-    if (last >= 0) emit(last, sums[last]);
   }
+  emit(kRows - 1, sums[kRows - 1]);
 }
 
 }  // namespace im2win::cuda

@@ -152,8 +152,8 @@ __global__ void __launch_bounds__(kPlanesMaxThreads)
   const Run<Element> filters(filter, at.planes * kTaps * kTaps, shared);
   const Run<Element> input(source, at.planes * input_rows * grid.w, shared + grid.filter_bytes);
   const Run<Element> output(target, at.planes * output_rows * grid.q, shared + grid.filter_bytes);
-  filters.load(filter, Team::of(1));
-  input.load(source, Team::of(1));
+  filters.load(filter, Team::block());
+  input.load(source, Team::block());
   __pipeline_commit();
   __pipeline_wait_prior(0);
   __syncthreads();
@@ -181,7 +181,7 @@ __global__ void __launch_bounds__(kPlanesMaxThreads)
         out[i * grid.q + j] = compute_any(a, at.n, k, strip.p + i, strip.q + j);
   }
   __syncthreads();
-  output.store(target, Team::of(1));
+  output.store(target, Team::block());
 }
 
 }  // namespace im2win::cuda

@@ -43,7 +43,7 @@ struct MmaPlaneStrip {
 
   __device__ __forceinline__ MmaPlaneStrip(const MmaPlanesGrid& grid, int strip) {
     const auto [rest, in_row] = grid.strips.divide(strip);
-    const auto [plane, band] = grid.bands.divide(rest);
+    const auto [band, plane] = grid.images.divide(rest);
     image = plane;
     row = band * grid.tile.strip_rows;
     column = in_row * MmaPlanesTile::kColumns + grid.tile.first_column;
@@ -51,16 +51,29 @@ struct MmaPlaneStrip {
   }
 };
 
-/// A lane's address in the rows of the input: word `word` of a strip's, or zeros.
+/// The lowest `count` bits, of 31. Which rows are inside is kept as bits: the compiler tests several
+/// at a time, but would compare each row's number.
+__device__ __forceinline__ unsigned low_bits(int count) {
+  return (1u << min(max(count, 0), 31)) - 1;
+}
+
+/// The same number, by a shuffle, so that the compiler keeps it in a register: it would rather work
+/// out again in each turn what lanes begin with, in as many instructions as some rows take.
+template <class Number>
+__device__ __forceinline__ Number keep(Number x) {
+  return __shfl_sync(~0u, x, static_cast<int>(threadIdx.x % 32));
+}
+
+/// A lane's address in the rows of the input: a word of a strip's, or zeros.
 struct WordAddress {
-  uint32_t first, zeros, row_bytes;
-  int y, h;  // the row of the image that comes next, and how many there are; none if always zeros
+  uint32_t row, zeros, row_bytes;
+  unsigned inside;  // a bit for each row from the first on: whether it is in the image, and here
 
   /// Goes to the next row.
   __device__ __forceinline__ uint32_t next() {
-    const uint32_t address = unsigned(y) < unsigned(h) ? first : zeros;
-    ++y;
-    first += row_bytes;
+    const uint32_t address = inside & 1 ? row : zeros;
+    inside >>= 1;
+    row += row_bytes;
     return address;
   }
 };
@@ -82,21 +95,16 @@ struct RowWords {
 };
 
 /// A warp's part of a tile, 16 strips of a channel, and what a lane stores of it: of two strips the
-/// columns q and q + 1.
+/// columns q and q + 1, which are both in the image or neither, as rows are pairs of outputs.
 struct PlaneWarp {
   MmaPlaneStrip mine;  // whose words the lane reads
   MmaPlaneStrip strips[2];
   int channel;  // of the tile
   int k, p[2], q[2];
-  int rows[2];  // of the strips, in the image
+  int rows[2];  // in the image, none if the columns are not
 
   __device__ __forceinline__ PlaneWarp(const MmaPlanesGrid& grid, const MmaPlanesPlace& at)
       : PlaneWarp(grid, at, grid.channel_warps.divide(static_cast<int>(threadIdx.x / 32))) {}
-
-  __device__ __forceinline__ bool is_inside(const MmaPlanesGrid& grid, int strip, int row,
-                                            int column) const {
-    return row < rows[strip] && unsigned(q[strip] + column) < unsigned(grid.q);
-  }
 
  private:
   __device__ __forceinline__ PlaneWarp(const MmaPlanesGrid& grid, const MmaPlanesPlace& at,
@@ -110,9 +118,8 @@ struct PlaneWarp {
     for (int i = 0; i < 2; ++i) {
       p[i] = at.first_p + strips[i].row;
       q[i] = strips[i].column + int(threadIdx.x % 4) * 2;
-      rows[i] = channel < at.channels && strips[i].image < grid.tile.images
-                    ? min(grid.tile.strip_rows, at.rows - strips[i].row)
-                    : 0;
+      const bool is_any = channel < at.channels && unsigned(q[i]) < unsigned(grid.q);
+      rows[i] = is_any ? min(grid.tile.strip_rows, at.rows - strips[i].row) : 0;
     }
   }
 };
@@ -124,57 +131,79 @@ __device__ __forceinline__ WordAddress word_address(const MmaPlanesGrid& grid,
   const MmaPlanesTile& tile = grid.tile;
   const MmaPlaneStrip& strip = warp.mine;
   const int word = strip.number + tile.first_word + int(threadIdx.x % 32 / 16);
-  const bool is_any = warp.channel < at.channels && strip.image < tile.images &&
+  const bool is_any = warp.channel < at.channels && strip.row < at.rows &&
                       unsigned(word) < unsigned(tile.row_words);
   const int y = at.first_p + strip.row - padding_top;
-  const uint4* const first = input + strip.image * tile.image_words() +
+  const uint4* const first = input + strip.image * tile.image_words +
                              (warp.channel * at.input_rows + y - at.first_y) * tile.row_words +
                              word;
-  return {shared_address(first), shared_address(zeros), uint32_t(tile.row_words) * 16, y,
-          is_any ? grid.h : 0};
+  return {keep(shared_address(first)), shared_address(zeros), uint32_t(tile.row_words) * 16,
+          keep(is_any ? low_bits(at.first_y + at.input_rows - y) & ~low_bits(-y) : 0)};
 }
 
-/// Computes the lane's outputs of some images again. It works out where they are by itself, so that
-/// nothing is kept for it.
+/// Computes the lane's outputs of some turns again, a bit for each. It works out where they are by
+/// itself, so that nothing is kept for it.
 template <int kTaps, class Element>
 __device__ __noinline__ void correct(const DepthwiseArguments<Element, float>& a,
-                                     const MmaPlanesGrid& grid, int first_n) {
-  const PlaneWarp warp(grid, MmaPlanesPlace::of<kTaps>(grid, static_cast<int>(a.vertical.padding)));
+                                     const MmaPlanesGrid& grid, unsigned turns) {
+  const auto at = MmaPlanesPlace::of<kTaps>(grid, static_cast<int>(a.vertical.padding));
+  const PlaneWarp warp(grid, at);
   const auto filter = a.outputs.filter(warp.k);
-  for (int i = 0; i < 2; ++i) {
-    const int n = first_n + warp.strips[i].image;
-    for (int row = 0; row < warp.rows[i]; ++row) {
-      const int p = warp.p[i] + row;
-      for (int q = max(0, warp.q[i]); q < min(grid.q, warp.q[i] + 2); ++q)
-        *a.outputs.address(filter, a.outputs.pixel(n, p, q)) = compute_any(a, n, warp.k, p, q);
-    }
+  const auto correct_pair = [&](int n, int p, int first_q) {
+#pragma unroll 1
+    for (int q = first_q; q < first_q + 2; ++q)
+      *a.outputs.address(filter, a.outputs.pixel(n, p, q)) = compute_any(a, n, warp.k, p, q);
+  };
+  for (; turns != 0; turns &= turns - 1) {
+    const int first_n = at.first_n + (__ffs(static_cast<int>(turns)) - 1) * grid.tile.images;
+    for (int i = 0; i < 2; ++i)
+      for (int row = 0; row < warp.rows[i]; ++row)
+        correct_pair(first_n + warp.strips[i].image, warp.p[i] + row, warp.q[i]);
   }
 }
 
-/// `is_even` if both are inside or none, and the address is that of a pair.
+/// Where a lane's outputs of a strip go in shared memory. There an image's outputs start as far into
+/// a word as in device memory: their address in elements says how far, in its lowest bits.
 template <class Element>
-__device__ __forceinline__ void store_pair(Element* to, Pair<Element> pair, bool is_first,
-                                           bool is_second, bool is_even) {
-  if (is_even) {
-    if (is_first) *reinterpret_cast<Pair<Element>*>(to) = pair;
-  } else {
-    if (is_first) to[0] = pair.x;
-    if (is_second) to[1] = pair.y;
+struct PairAddress {
+  uint32_t shared;  // if the image's outputs start a word
+  unsigned global;  // address in elements, if the turn starts with image 0
+  unsigned inside;  // a bit for each row: whether it is in the image
+
+  __device__ __forceinline__ uint32_t of(unsigned elements_before) const {
+    return shared + (global + elements_before) % Run<Element>::kWord * sizeof(Element);
   }
+};
+
+template <class Element>
+__device__ __forceinline__ PairAddress<Element> pair_address(const MmaPlanesGrid& grid,
+                                                             const MmaPlanesPlace& at,
+                                                             const PlaneWarp& warp, int strip,
+                                                             const unsigned char* outputs,
+                                                             const Element* target) {
+  const int image = warp.strips[strip].image;
+  const int pair = (warp.channel * at.rows + warp.strips[strip].row) * grid.q + warp.q[strip];
+  return {
+      keep(shared_address(outputs) + image * grid.tile.output_bytes + pair * int(sizeof(Element))),
+      keep(unsigned(reinterpret_cast<uintptr_t>(target) / sizeof(Element)) +
+           image * unsigned(grid.image_outputs)),
+      keep(low_bits(warp.rows[strip]))};
 }
 
-/// Some images of the tile, from shared memory to shared memory, where `out` is the lane's. False
-/// if an output may be wrong: zeros beside the bands and in the padding make NaN of infinite
-/// factors that are not its own.
+/// Some images of the tile, from first_n on, from shared memory to shared memory. False if an output
+/// may be wrong: zeros beside the bands and in the padding make NaN of infinite factors that are not
+/// its own.
 template <class Element, int kTaps, bool kIsClamp>
 __device__ __forceinline__ bool compute_planes(const DepthwiseArguments<Element, float>& a,
                                                const MmaPlanesGrid& grid, const PlaneWarp& warp,
-                                               const BandWeights<kTaps>& weights, float bias,
-                                               int first_n, WordAddress address,
-                                               Element* (&out)[2]) {
-  const bool is_even = (grid.q | int(reinterpret_cast<uintptr_t>(a.outputs.data()) / 2)) % 2 == 0;
-  const float initial[4] = {bias, bias, bias, bias};
+                                               const BandWeights<kTaps>& weights,
+                                               const float (&initial)[4], int first_n,
+                                               WordAddress address,
+                                               const PairAddress<Element> (&pairs)[2]) {
+  const unsigned elements_before = first_n * unsigned(grid.image_outputs);
+  uint32_t out[2] = {pairs[0].of(elements_before), pairs[1].of(elements_before)};
   const PairClamp<Element> clamp_pair(a.clamp);
+  const int row_bytes = grid.q * int(sizeof(Element));
   Finiteness<Element> finiteness;
   convolve_rows<kTaps, MmaPlanesTile::kRows>(
       initial, grid.tile.strip_rows,
@@ -182,21 +211,20 @@ __device__ __forceinline__ bool compute_planes(const DepthwiseArguments<Element,
       [&](int row, const float(&sums)[4]) {
 #pragma unroll
         for (int i = 0; i < 2; ++i) {
-          const bool is_inside[2] = {warp.is_inside(grid, i, row, 0),
-                                     warp.is_inside(grid, i, row, 1)};
+          const bool is_inside = pairs[i].inside >> row & 1;
           float values[2] = {sums[2 * i], sums[2 * i + 1]};
           if constexpr (!kIsClamp) {
             const int n = first_n + warp.strips[i].image;
             for (int j = 0; j < 2; ++j)
-              values[j] = is_inside[j] ? finish_or_compute(a, n, warp.k, warp.p[i] + row,
-                                                           warp.q[i] + j, values[j])
-                                       : 0;
+              values[j] = is_inside ? finish_or_compute(a, n, warp.k, warp.p[i] + row,
+                                                        warp.q[i] + j, values[j])
+                                    : 0;
           }
           Pair<Element> pair = pair_of<Element>(values[0], values[1]);
           if constexpr (kIsClamp) pair = clamp_pair(pair);
           finiteness.add(pair);
-          store_pair(out[i], pair, is_inside[0], is_inside[1], is_even);
-          out[i] += grid.q;
+          if (is_inside) store_shared(out[i], reinterpret_cast<const uint32_t&>(pair));
+          out[i] += row_bytes;
         }
       });
   return !kIsClamp || finiteness.is_finite();
@@ -205,8 +233,7 @@ __device__ __forceinline__ bool compute_planes(const DepthwiseArguments<Element,
 /// The channels' outputs of images from first_n on, from shared memory.
 template <class Element>
 __device__ __forceinline__ void store_planes(const MmaPlanesGrid& grid, const MmaPlanesPlace& at,
-                                             unsigned char* outputs, Element* target) {
-  const Team team = Team::of(grid.tile.images);
+                                             Team team, unsigned char* outputs, Element* target) {
   for (int image = team.first; image < grid.tile.images; image += team.step) {
     Element* const to = target + image * grid.image_outputs;
     Run<Element>(to, at.channels * at.rows * grid.q, outputs + image * grid.tile.output_bytes)
@@ -224,10 +251,11 @@ __global__ void __launch_bounds__(32 * MmaPlanesTile::kMaxWarps, 5)
   unsigned char* const outputs = reinterpret_cast<unsigned char*>(inputs + 2 * grid.input_words);
   const int padding_top = static_cast<int>(a.vertical.padding);
   const auto at = MmaPlanesPlace::of<kTaps>(grid, padding_top);
+  const Team team = Team::of(grid.team_threads);
   if (threadIdx.x == 0) *zeros = uint4{0, 0, 0, 0};
   if (grid.w % 8 != 0) clear_row_ends(grid, inputs);
   const auto load = [&](int n, int turn) {
-    load_mma_planes(reinterpret_cast<const uint16_t*>(a.input), grid, at, n,
+    load_mma_planes(reinterpret_cast<const uint16_t*>(a.input), grid, at, team, n,
                     inputs + turn % 2 * grid.input_words);
     __pipeline_commit();
   };
@@ -238,34 +266,30 @@ __global__ void __launch_bounds__(32 * MmaPlanesTile::kMaxWarps, 5)
       reinterpret_cast<const uint16_t*>(a.filter) + warp.k * kTaps * kTaps,
       8 * tile.first_word - tile.first_column + static_cast<int>(a.horizontal.padding));
   const float bias = kIsClamp ? a.outputs.filter(warp.k).bias : 0;
+  // Four registers, as products take it, from lanes that all have the same: as the compiler does
+  // not know that, it cannot keep one and copy it for each row.
+  const float initial[4] = {__shfl_sync(~0u, bias, 0), __shfl_sync(~0u, bias, 1),
+                            __shfl_sync(~0u, bias, 2), __shfl_sync(~0u, bias, 3)};
   const WordAddress first_address = word_address(grid, at, zeros, inputs, warp, padding_top);
   Element* const first_target =
       a.outputs.data() + (int64_t{at.first_c} * grid.p + at.first_p) * grid.q;
+  const PairAddress<Element> pairs[2] = {pair_address(grid, at, warp, 0, outputs, first_target),
+                                         pair_address(grid, at, warp, 1, outputs, first_target)};
 
   unsigned undefined = 0;  // a bit for each turn
   for (int n = at.first_n, turn = 0; n < at.end_n; n += tile.images, ++turn) {
     __pipeline_wait_prior(0);
     __syncthreads();
     if (n + tile.images < at.end_n) load(n + tile.images, turn + 1);
-    Element* const target = first_target + n * grid.image_outputs;
-    Element* out[2];
-#pragma unroll
-    for (int i = 0; i < 2; ++i) {
-      const int image = warp.strips[i].image;
-      const Run<Element> run(target + image * grid.image_outputs, 0,
-                             outputs + image * tile.output_bytes);
-      out[i] = run.shared() + (warp.channel * at.rows + warp.strips[i].row) * grid.q + warp.q[i];
-    }
     WordAddress address = first_address;
-    address.first += turn % 2 * grid.input_words * 16;
-    if (!compute_planes<Element, kTaps, kIsClamp>(a, grid, warp, weights, bias, n, address, out))
+    address.row += turn % 2 * grid.input_words * 16;
+    if (!compute_planes<Element, kTaps, kIsClamp>(a, grid, warp, weights, initial, n, address,
+                                                  pairs))
       undefined |= 1u << turn;
     __syncthreads();
-    store_planes(grid, at, outputs, target);
+    store_planes(grid, at, team, outputs, first_target + n * grid.image_outputs);
   }
-  if (!__syncthreads_or(undefined != 0)) return;
-  for (; undefined != 0; undefined &= undefined - 1)
-    correct<kTaps>(a, grid, at.first_n + (__ffs(static_cast<int>(undefined)) - 1) * tile.images);
+  if (__syncthreads_or(undefined != 0)) correct<kTaps>(a, grid, undefined);
 }
 
 }  // namespace im2win::cuda

@@ -10,7 +10,7 @@
 
 namespace im2win::cuda {
 
-/// Rows start at multiples of so many bytes.
+/// Rows start at multiples of so many bytes: at least 4, as they are pairs of elements.
 inline int mma_planes_unit_bytes(const Problem& problem) {
   return static_cast<int>(std::min<int64_t>(16, 2 * (problem.w & -problem.w)));
 }
@@ -21,9 +21,10 @@ struct MmaPlanesGrid {
   static constexpr bool kStartsEarly = false;
   MmaPlanesTile tile;
   Divisor row_tiles, channel_tiles;
-  Divisor strips, bands, channel_warps;
+  Divisor strips, images, channel_warps;
   Divisor row_units;  // of `unit_bytes`: what rows are copied in
   int unit_bytes;
+  Divisor team_threads;  // that copy one image at a time
   int input_words, tile_rows;
   int64_t image_outputs;  // elements
   int n, c, h, w, p, q;
@@ -35,10 +36,11 @@ struct MmaPlanesGrid {
         row_tiles(ceil_div(problem.p, tile.rows())),
         channel_tiles(ceil_div(problem.c, tile.channels)),
         strips(tile.strips),
-        bands(tile.bands),
+        images(tile.images),
         channel_warps(tile.channel_warps()),
         row_units(1),
         unit_bytes(mma_planes_unit_bytes(problem)),
+        team_threads(32 * std::max(1, tile.warps() / tile.images)),
         input_words(tile.input_words()),
         tile_rows(tile.rows()),
         image_outputs(problem.c * problem.p * problem.q),
@@ -86,80 +88,49 @@ struct MmaPlanesPlace {
   }
 };
 
-/// Copies rows of units, one after the other in memory, to rows of whole words.
-template <class Unit>
-__device__ __forceinline__ void load_rows(const void* source, const MmaPlanesGrid& grid, int rows,
-                                          Team team, uint4* shared) {
-  const Unit* from = static_cast<const Unit*>(source);
-  Unit* const to = reinterpret_cast<Unit*>(shared);
-  const int row_units = static_cast<int>(grid.row_units.divisor);
-  const int gap = grid.tile.row_words * int(sizeof(uint4) / sizeof(Unit)) - row_units;
-#pragma unroll 4
-  for (int i = team.thread; i < rows * row_units; i += team.threads) {
-    Unit* const unit = to + i + grid.row_units.quotient(i) * gap;
-    if constexpr (sizeof(Unit) >= 4)
-      __pipeline_memcpy_async(unit, from + i, sizeof(Unit));
-    else
-      *unit = from[i];
-  }
-}
-
-/// The same where the rows are whole words together: reads those, several before the first is used.
-template <class Unit>
-__device__ __forceinline__ void scatter_rows(const void* source, const MmaPlanesGrid& grid,
-                                             int rows, Team team, uint4* shared) {
-  constexpr int kUnits = sizeof(uint4) / sizeof(Unit), kBatch = 4;
-  const uint4* const from = static_cast<const uint4*>(source);
-  Unit* const to = reinterpret_cast<Unit*>(shared);
-  const int row_units = static_cast<int>(grid.row_units.divisor);
-  const int gap = grid.tile.row_words * kUnits - row_units;
-  const int words = rows * row_units / kUnits;
-  for (int first = team.thread; first < words; first += kBatch * team.threads) {
-    uint4 batch[kBatch];
+/// Copies rows, one after the other in memory, to rows of whole words. A thread copies the same
+/// unit of every so many rows, so that it works out once where that is.
+template <int kUnitBytes>
+__device__ __forceinline__ void load_rows(const uint16_t* source, const MmaPlanesGrid& grid,
+                                          int rows, Team team, uint4* shared) {
+  constexpr int kBatch = 4;
+  const int row_bytes = grid.w * int(sizeof(uint16_t)), pitch = grid.tile.row_words * 16;
+  const auto [first_row, first_unit] = grid.row_units.divide(team.thread);
+  const int step = max(1, grid.row_units.quotient(team.threads));
+  if (first_row >= step) return;
+  for (int at = first_unit * kUnitBytes; at < row_bytes; at += team.threads * kUnitBytes) {
+    const char* from = reinterpret_cast<const char*>(source) + first_row * row_bytes + at;
+    char* to = reinterpret_cast<char*>(shared) + first_row * pitch + at;
+    int row = first_row;
+    const auto copy = [&] {
+      __pipeline_memcpy_async(to, from, kUnitBytes);
+      from += unsigned(step * row_bytes);
+      to += unsigned(step * pitch);
+    };
+    for (; row + (kBatch - 1) * step < rows; row += kBatch * step) {
 #pragma unroll
-    for (int i = 0; i < kBatch; ++i)
-      if (first + i * team.threads < words) batch[i] = __ldg(from + first + i * team.threads);
-#pragma unroll
-    for (int i = 0; i < kBatch; ++i) {
-      if (first + i * team.threads >= words) break;
-      const int unit = (first + i * team.threads) * kUnits;
-      auto [row, column] = grid.row_units.divide(unit);
-      Unit* next = to + unit + row * gap;
-#pragma unroll
-      for (int j = 0; j < kUnits; ++j) {
-        *next++ = reinterpret_cast<const Unit*>(&batch[i])[j];
-        if (++column == row_units) {
-          column = 0;
-          next += gap;
-        }
-      }
+      for (int i = 0; i < kBatch; ++i) copy();
     }
+#pragma unroll 1
+    for (; row < rows; row += step) copy();
   }
 }
 
 /// The rows of the tile's planes, from image first_n on. Complete after __pipeline_commit() and
 /// _wait_prior(), and a barrier.
 __device__ __forceinline__ void load_mma_planes(const uint16_t* input, const MmaPlanesGrid& grid,
-                                                const MmaPlanesPlace& at, int first_n,
+                                                const MmaPlanesPlace& at, Team team, int first_n,
                                                 uint4* shared) {
   const int rows = at.channels * at.input_rows;
-  const Team team = Team::of(grid.tile.images);
   for (int image = team.first; image < grid.tile.images; image += team.step) {
     const uint16_t* const from =
         input + (int64_t{first_n + image} * grid.c + at.first_c) * (grid.h * grid.w) +
         at.first_y * grid.w;
-    uint4* const to = shared + image * grid.tile.image_words();
-    const bool is_words =
-        rows * grid.w % 8 == 0 && reinterpret_cast<uintptr_t>(from) % sizeof(uint4) == 0;
+    uint4* const to = shared + image * grid.tile.image_words;
     switch (grid.unit_bytes) {
-      case 16: load_rows<uint4>(from, grid, rows, team, to); break;
-      case 8: load_rows<uint2>(from, grid, rows, team, to); break;
-      case 4: load_rows<uint32_t>(from, grid, rows, team, to); break;
-      default:
-        if (is_words)
-          scatter_rows<uint16_t>(from, grid, rows, team, to);
-        else
-          load_rows<uint16_t>(from, grid, rows, team, to);
+      case 16: load_rows<16>(from, grid, rows, team, to); break;
+      case 8: load_rows<8>(from, grid, rows, team, to); break;
+      default: load_rows<4>(from, grid, rows, team, to);
     }
   }
 }
@@ -170,7 +141,7 @@ __device__ __forceinline__ void clear_row_ends(const MmaPlanesGrid& grid, uint4*
   const int image_rows = tile.channels * tile.input_rows;
   for (int image = 0; image < 2 * tile.images; ++image)
     for (int row = threadIdx.x; row < image_rows; row += blockDim.x)
-      shared[image * tile.image_words() + (row + 1) * tile.row_words - 1] = uint4{0, 0, 0, 0};
+      shared[image * tile.image_words + (row + 1) * tile.row_words - 1] = uint4{0, 0, 0, 0};
   __syncthreads();
 }
 

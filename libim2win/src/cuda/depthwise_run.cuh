@@ -6,18 +6,25 @@
 
 #include <cstdint>
 
+#include "cuda/divisor.hpp"
+
 namespace im2win::cuda {
 
-/// Threads of a block that copy together.
+/// Threads of a block that copy together, a warp or more.
 struct Team {
   int thread, threads;
   int first, step;  // which of several runs the team takes
 
-  /// All for a single run, else a warp for each.
-  __device__ __forceinline__ static Team of(int runs) {
-    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-    if (runs > 1) return {lane, 32, warp, static_cast<int>(blockDim.x / 32)};
+  /// The block.
+  __device__ __forceinline__ static Team block() {
     return {static_cast<int>(threadIdx.x), static_cast<int>(blockDim.x), 0, 1};
+  }
+
+  /// One of several of so many threads each, some of the block's warps.
+  __device__ __forceinline__ static Team of(const Divisor& threads) {
+    const auto [team, thread] = threads.divide(static_cast<int>(threadIdx.x));
+    return {thread, static_cast<int>(threads.divisor), team,
+            threads.quotient(static_cast<int>(blockDim.x))};
   }
 };
 
@@ -37,21 +44,24 @@ class Run {
 
   /// Complete after __pipeline_commit() and _wait_prior(), and a barrier.
   __device__ __forceinline__ void load(const Element* global, Team team) const {
-    const int head = this->head();
-    const int words_end = head + (count_ - head) / kWord * kWord;
-    for (int i = head + team.thread * kWord; i < words_end; i += team.threads * kWord)
-      __pipeline_memcpy_async(shared_ + i, global + i, 16);
-    for (int i = team.thread; i < head; i += team.threads) shared_[i] = global[i];
-    for (int i = words_end + team.thread; i < count_; i += team.threads) shared_[i] = global[i];
+    const int head = this->head(), words = unsigned(count_ - head) / kWord;
+    const auto from = reinterpret_cast<const uint4*>(global + head);
+    const auto to = reinterpret_cast<uint4*>(shared_ + head);
+    for (int i = team.thread; i < words; i += team.threads)
+      __pipeline_memcpy_async(to + i, from + i, sizeof(uint4));
+    const int first = team.thread, last = head + words * kWord + team.thread;
+    if (first < head) shared_[first] = global[first];
+    if (last < count_) shared_[last] = global[last];
   }
 
   __device__ __forceinline__ void store(Element* global, Team team) const {
-    const int head = this->head();
-    const int words_end = head + (count_ - head) / kWord * kWord;
-    for (int i = head + team.thread * kWord; i < words_end; i += team.threads * kWord)
-      *reinterpret_cast<uint4*>(global + i) = *reinterpret_cast<const uint4*>(shared_ + i);
-    for (int i = team.thread; i < head; i += team.threads) global[i] = shared_[i];
-    for (int i = words_end + team.thread; i < count_; i += team.threads) global[i] = shared_[i];
+    const int head = this->head(), words = unsigned(count_ - head) / kWord;
+    const auto from = reinterpret_cast<const uint4*>(shared_ + head);
+    const auto to = reinterpret_cast<uint4*>(global + head);
+    for (int i = team.thread; i < words; i += team.threads) to[i] = from[i];
+    const int first = team.thread, last = head + words * kWord + team.thread;
+    if (first < head) global[first] = shared_[first];
+    if (last < count_) global[last] = shared_[last];
   }
 
  private:

@@ -126,6 +126,14 @@ MmaPlanesTile choose_columns(const Problem& problem) {
   return best;
 }
 
+/// Words from one image to the next, for `words` of each. Eight words are in different banks where
+/// their numbers differ modulo 8: those of a row's strips do, and the next image's go on from there.
+int spread_images(const MmaPlanesTile& tile, int64_t words) {
+  constexpr int64_t kBankWords = 8;
+  if (tile.images > 1) words += (tile.strips + kBankWords - words % kBankWords) % kBankWords;
+  return static_cast<int>(words);
+}
+
 /// Zeros, the input of these images and the next, and the output.
 int64_t shared_bytes(const MmaPlanesTile& tile) {
   return kDepthwiseWordBytes * (1 + 2 * int64_t{tile.input_words()}) +
@@ -163,7 +171,7 @@ int64_t choose_turns(int64_t tiles, int64_t images, int64_t resident) {
 
 bool is_for_tensor_cores(const Problem& problem) {
   return element_bytes(problem.dtype) == 2 && problem.stride_h == 1 &&
-         problem.w % (problem.r == 3 ? 4 : 2) == 0;
+         problem.w % (problem.r == 3 ? 4 : 2) == 0 && problem.q % 2 == 0;
 }
 
 std::optional<PlanesTile> choose_planes_tile(const Problem& problem) {
@@ -230,8 +238,9 @@ std::optional<MmaPlanesTile> choose_mma_planes_tile(const Problem& problem) {
         whole ? problem.h
               : std::min<int64_t>(problem.h, below(tile.rows(), problem.stride_h, problem.r)));
     tile.row_words = static_cast<int>(ceil_div(problem.w, 8));
+    tile.image_words = spread_images(tile, int64_t{channels} * tile.input_rows * tile.row_words);
     const int64_t output = channels * std::min<int64_t>(problem.p, tile.rows()) * problem.q;
-    tile.output_bytes = static_cast<int>(round_up(2 * (output + 7), kDepthwiseWordBytes));
+    tile.output_bytes = 16 * spread_images(tile, ceil_div(output + 7, 8));
     tile.shared_bytes = shared_bytes(tile);
     if (tile.warps() <= MmaPlanesTile::kMaxWarps && tile.shared_bytes <= kDepthwiseSharedBytes &&
         (!best || mma_planes_cost(problem, tile) < mma_planes_cost(problem, *best)))

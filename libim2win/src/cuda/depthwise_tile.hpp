@@ -18,8 +18,8 @@ inline constexpr int64_t kDepthwiseSharedBytes = 48 << 10;
 inline constexpr int kStripSize = 7;
 
 /// Whether tensor cores are worthwhile in NCHW: for 16-bit elements without a stride, in rows that
-/// are copied some elements at a time. With a stride, an element is part of so few sums that staging it costs
-/// more than converting it.
+/// are copied some elements at a time, and stored so. With a stride, an element is part of so few sums that
+/// staging it costs more than converting it.
 bool is_for_tensor_cores(const Problem& problem);
 
 /// Whether they are in NHWC, for 16-bit elements: where FMAs, not memory, keep the device busy.
@@ -74,7 +74,7 @@ inline constexpr int kPlanesMaxThreads = 512;
 
 /// NCHW by tensor cores: what a block computes at a time, some channels of some images, or rows of
 /// one plane. A strip is kColumns columns by `strip_rows` rows of a plane. A warp takes kWarpStrips
-/// of one channel, whatever their planes.
+/// of one channel, whatever their planes: they are numbered along a row, then by image, then down.
 ///
 /// In shared memory a plane's rows are whole words: [image][channel][row][word][8]. Strip i of a
 /// row starts at output column kColumns * i + first_column, and its windows lie within kWords words
@@ -87,14 +87,12 @@ struct MmaPlanesTile {
   int strip_rows;
   int first_column, first_word;
   int input_rows, row_words;
-  int output_bytes;  // of the channels of one image, which may start anywhere within a word
+  int image_words;   // of the input, from one image to the next
+  int output_bytes;  // likewise: an image's outputs may start anywhere within a word
   int64_t shared_bytes;
 
   int rows() const { return bands * strip_rows; }
-  /// An odd number: the strips that a warp reads at a time are at the same place of many images, which must not
-  /// be in the same banks.
-  constexpr int image_words() const { return channels * input_rows * row_words | 1; }
-  int input_words() const { return images * image_words(); }
+  int input_words() const { return images * image_words; }
   int channel_strips() const { return images * strips * bands; }
   int channel_warps() const { return (channel_strips() + kWarpStrips - 1) / kWarpStrips; }
   int warps() const { return channels * channel_warps(); }
