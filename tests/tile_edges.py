@@ -99,6 +99,28 @@ DEPTHWISE = [
         for r, stride in product((3, 5), ((1, 1), (2, 2)))
         for n, c, h, w in ((2, 40, 17, 23), (3, 16, 7, 7), (1, 7, 15, 33))
     ),
+    # By tensor cores in NCHW: several images and channels at a time, parts of planes, and rows that
+    # are copied 4, 8 and 16 bytes at a time.
+    *(
+        Problem(n=n, c=c, h=h, w=w, k=c, r=r, s=r, padding=same(r // 2), groups=c)
+        for r, n, c, h, w in (
+            (3, 4, 9, 12, 12),
+            (3, 3, 2, 57, 64),
+            (5, 16, 6, 14, 14),
+            (5, 2, 5, 28, 28),
+            (5, 1, 3, 70, 56),
+        )
+    ),
+    # Planes of few elements as rows of one factor, the last images and channels fewer than others.
+    *(
+        Problem(n=37, c=c, h=h, w=w, k=c, r=r, s=r, stride=stride, padding=same(r // 2), groups=c)
+        for c, h, w, r, stride in (
+            (24, 7, 7, 5, (1, 1)),
+            (20, 8, 8, 3, (1, 1)),
+            (8, 5, 9, 3, (2, 2)),
+            (12, 4, 14, 7, (1, 1)),
+        )
+    ),
     *(Problem(c=2, h=3, w=3580, k=2, r=r, s=r, padding=same(r // 2), groups=2) for r in (3, 5)),
     Problem(n=2, c=5, h=9, w=11, k=15, r=2, s=3, dilation=(1, 2), groups=5),
 ]

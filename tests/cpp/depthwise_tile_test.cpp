@@ -121,6 +121,25 @@ void check_mma_planes(const Problem& problem) {
   expect(are_windows_covered(problem, *tile), "windows lie within their words");
 }
 
+void check_plane_matrix(const Problem& problem) {
+  const auto tile = choose_plane_matrix_tile(problem);
+  const int64_t inputs = problem.h * problem.w, outputs = problem.p * problem.q;
+  const auto whole_pairs = [](int64_t elements) { return elements + elements % 2; };
+  expect(tile.has_value() == (std::max(whole_pairs(inputs), whole_pairs(outputs)) <= 64),
+         "planes of up to 64 elements have a tile");
+  if (!tile) return;
+  std::printf("  NCHW: a table of %d x %d, %d and %d words an image, %lld bytes\n",
+              tile->table_rows, tile->table_columns, tile->input_words, tile->output_words,
+              static_cast<long long>(tile->shared_bytes));
+  expect(tile->shared_bytes <= kDepthwiseSharedBytes, "a tile fits shared memory");
+  expect(tile->input_words % 2 == 1 && tile->output_words % 2 == 1,
+         "eight images are in different banks");
+  const int64_t last = (PlaneMatrixTile::kChannels - 1) * inputs;
+  expect(8 * int64_t{tile->input_words} >= last + PlaneMatrixTile::kElements,
+         "what is read of an image's last plane is its own");
+  expect(8 * int64_t{tile->parts} >= whole_pairs(outputs), "parts cover a plane");
+}
+
 void check(im2win_dtype dtype, int64_t channels, int64_t size, int64_t kernel, int64_t stride,
            int64_t padding) {
   const Problem problem = layer(dtype, channels, size, kernel, stride, padding);
@@ -133,6 +152,7 @@ void check(im2win_dtype dtype, int64_t channels, int64_t size, int64_t kernel, i
   check_slices(problem, choose_slices_tile(problem, kResident));
   check_planes(problem);
   if (!is_float) check_mma_slices(problem);
+  if (!is_float) check_plane_matrix(problem);
   if (!is_for_tensor_cores(problem)) return;
   check_mma_planes(problem);
 }

@@ -54,6 +54,15 @@ struct WeightTable {
     return p * stride_h * columns + q * stride_w;
   }
 
+  /// Written by a block.
+  __device__ __forceinline__ void list_places(ElementPlaces& found) const {
+    const int i = threadIdx.x, element = i % ElementPlaces::kCount - 1;
+    if (i < ElementPlaces::kCount)
+      found.inputs[element + 1] = static_cast<uint16_t>(input_place(element));
+    else if (i < 2 * ElementPlaces::kCount)
+      found.outputs[element + 1] = static_cast<uint16_t>(output_place(element));
+  }
+
   /// Written by a warp.
   __device__ __forceinline__ void fill(const uint16_t* filter, uint16_t* table) const {
     const int lane = threadIdx.x % 32;
@@ -176,20 +185,21 @@ struct PlaneMatrix {
   static constexpr int kParts = PlaneMatrixTile::kElements / 8;
   uint32_t fragments[kParts][kSteps][2];
 
-  __device__ __forceinline__ PlaneMatrix(const WeightTable& table, const uint16_t* weights,
+  __device__ __forceinline__ PlaneMatrix(const ElementPlaces& places, const uint16_t* weights,
                                          int input_lead, int output_lead) {
     const int lane = threadIdx.x % 32;
+    const uint16_t* const inputs = places.inputs + 1 - input_lead + lane % 4 * 2;
+    const uint16_t* const outputs = places.outputs + 1 - output_lead + lane / 4;
     uint32_t columns[kParts];  // addresses
 #pragma unroll
     for (int part = 0; part < kParts; ++part)
-      columns[part] =
-          shared_address(weights + table.output_place(8 * part + lane / 4 - output_lead));
+      columns[part] = shared_address(weights + outputs[8 * part]);
 #pragma unroll
     for (int step = 0; step < kSteps; ++step) {
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        const int input = 16 * step + 8 * half + lane % 4 * 2 - input_lead;
-        const int first = 2 * table.input_place(input), second = 2 * table.input_place(input + 1);
+        const int input = 16 * step + 8 * half;
+        const int first = 2 * inputs[input], second = 2 * inputs[input + 1];
 #pragma unroll
         for (int part = 0; part < kParts; ++part)
           fragments[part][step][half] = load_shared_half(columns[part] + first) |
@@ -283,17 +293,24 @@ __device__ __forceinline__ bool multiply_planes(const PlaneMatrix& matrix, int p
 #pragma unroll
     for (int i = 0; i < 4; ++i)
       planes[step][i] = load_shared(input.of_image[i % 2] + buffer + 32 * step + i / 2 * 16);
+  // Two parts at a time: the products of one wait for each other.
 #pragma unroll
-  for (int part = 0; part < PlaneMatrix::kParts; ++part) {
-    if (part >= parts) break;
-    float sums[4] = {bias, bias, bias, bias};
+  for (int first = 0; first < PlaneMatrix::kParts; first += 2) {
+    if (first >= parts) break;
+    float sums[2][4];
 #pragma unroll
-    for (int step = 0; step < PlaneMatrix::kSteps; ++step)
-      multiply_16<Element>(sums, planes[step], matrix.fragments[part][step][0],
-                           matrix.fragments[part][step][1]);
+    for (int j = 0; j < 8; ++j) sums[j / 4][j % 4] = bias;
 #pragma unroll
-    for (int i = 0; i < 2; ++i)
-      writer.write(n + 8 * i, part, output.of_image[i], sums[2 * i], sums[2 * i + 1]);
+    for (int step = 0; step < PlaneMatrix::kSteps; ++step) {
+#pragma unroll
+      for (int j = 0; j < 2; ++j)
+        multiply_16<Element>(sums[j], planes[step], matrix.fragments[first + j][step][0],
+                             matrix.fragments[first + j][step][1]);
+    }
+#pragma unroll
+    for (int i = 0; i < 4; ++i)
+      writer.write(n + i % 2 * 8, first + i / 2, output.of_image[i % 2], sums[i / 2][i % 2 * 2],
+                   sums[i / 2][i % 2 * 2 + 1]);
   }
   return writer.is_right();
 }
@@ -302,7 +319,6 @@ __device__ __forceinline__ bool multiply_planes(const PlaneMatrix& matrix, int p
 __device__ __forceinline__ void clear(const PlaneMatrixTile& tile, uint4* inputs) {
   for (int word = threadIdx.x; word < 2 * tile.buffer_words(); word += blockDim.x)
     inputs[word] = uint4{0, 0, 0, 0};
-  __syncthreads();
 }
 
 template <class Element, bool kIsClamp>
@@ -315,7 +331,10 @@ __global__ void __launch_bounds__(32 * PlaneMatrixTile::kChannels, 2)
   const PlaneMatrixPlace at(grid);
   uint4* const inputs = dynamic_shared<uint4>();
   uint4* const outputs = inputs + 2 * tile.buffer_words();
+  auto& places = *reinterpret_cast<ElementPlaces*>(outputs);
   clear(tile, inputs);
+  table.list_places(places);
+  __syncthreads();
   PlaneWords input(reinterpret_cast<const uint4*>(a.input), at, grid.c, table.inputs,
                    tile.input_words);
   const auto load = [&](int turn) {
@@ -329,9 +348,9 @@ __global__ void __launch_bounds__(32 * PlaneMatrixTile::kChannels, 2)
   const int warp = threadIdx.x / 32;
   const PlaneAddresses from(inputs, table.inputs, tile.input_words);
   const PlaneAddresses to(outputs, table.outputs, tile.output_words);
-  uint16_t* const weights = reinterpret_cast<uint16_t*>(outputs) + warp * tile.table_elements();
+  uint16_t* const weights = reinterpret_cast<uint16_t*>(&places + 1) + warp * tile.table_elements();
   table.fill(reinterpret_cast<const uint16_t*>(a.filter) + at.k * table.taps, weights);
-  const PlaneMatrix matrix(table, weights, from.lead, to.lead);
+  const PlaneMatrix matrix(places, weights, from.lead, to.lead);
   const float bias = kIsClamp ? a.outputs.bias(at.k) : 0;
   PlaneWords output(reinterpret_cast<uint4*>(a.outputs.data()), at, grid.c, table.outputs,
                     tile.output_words);

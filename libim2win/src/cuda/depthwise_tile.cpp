@@ -159,19 +159,19 @@ bool has_depthwise_window(const Problem& problem) {
 }
 
 int64_t choose_turns(int64_t tiles, int64_t images, int64_t resident) {
-  // In halves of an image's time: two for each, and one to prepare.
-  const auto halves = [&](int64_t turns) {
-    return ceil_div(tiles * ceil_div(images, turns), resident) * (2 * turns + 1);
+  // In turns' time: to prepare takes that of one.
+  const auto time = [&](int64_t turns) {
+    return ceil_div(tiles * ceil_div(images, turns), resident) * (turns + 1);
   };
   int64_t best = 1;
   for (int64_t turns = 2; turns <= std::min<int64_t>(images, 32); ++turns)
-    if (halves(turns) < halves(best)) best = turns;
+    if (time(turns) < time(best)) best = turns;
   return best;
 }
 
 bool is_for_tensor_cores(const Problem& problem) {
-  return element_bytes(problem.dtype) == 2 && problem.stride_h == 1 &&
-         problem.w % (problem.r == 3 ? 4 : 2) == 0 && problem.q % 2 == 0;
+  return element_bytes(problem.dtype) == 2 && problem.stride_h == 1 && problem.w % 2 == 0 &&
+         problem.q % 2 == 0;
 }
 
 std::optional<PlanesTile> choose_planes_tile(const Problem& problem) {
@@ -199,7 +199,6 @@ std::optional<PlanesTile> choose_planes_tile(const Problem& problem) {
 
 std::optional<PlaneMatrixTile> choose_plane_matrix_tile(const Problem& problem) {
   using Tile = PlaneMatrixTile;
-  constexpr int kTableElements = 600;  // of a warp
   const int64_t inputs = problem.h * problem.w, outputs = problem.p * problem.q;
   const auto fits = [&](int64_t elements) {
     return problem.c * elements % 8 == 0 && elements + elements % 2 <= Tile::kElements;
@@ -209,13 +208,13 @@ std::optional<PlaneMatrixTile> choose_plane_matrix_tile(const Problem& problem) 
   Tile tile{};
   tile.table_rows = static_cast<int>(problem.h + (problem.p - 1) * problem.stride_h);
   tile.table_columns = static_cast<int>(problem.w + (problem.q - 1) * problem.stride_w);
-  if (tile.table_elements() > kTableElements) return std::nullopt;
   const auto words = [](int64_t elements) { return static_cast<int>(ceil_div(elements, 8)) | 1; };
   tile.input_words = words((Tile::kChannels - 1) * inputs + Tile::kElements);
   tile.output_words = words(Tile::kChannels * outputs);
   tile.parts = static_cast<int>(ceil_div(outputs + outputs % 2, 8));
-  const int64_t patch = std::max<int64_t>(kDepthwiseWordBytes * Tile::kImages * tile.output_words,
-                                          2 * Tile::kChannels * tile.table_elements());
+  const int64_t patch = std::max<int64_t>(
+      kDepthwiseWordBytes * Tile::kImages * tile.output_words,
+      int64_t{sizeof(ElementPlaces)} + 2 * Tile::kChannels * tile.table_elements());
   tile.shared_bytes = kDepthwiseWordBytes * 2 * tile.buffer_words() + patch;
   if (tile.shared_bytes > kDepthwiseSharedBytes) return std::nullopt;
   return tile;

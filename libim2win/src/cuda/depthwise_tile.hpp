@@ -118,6 +118,13 @@ struct PlaneMatrixTile {
   constexpr int buffer_words() const { return kImages * input_words; }  // of the input
 };
 
+/// The places in the table of elements from -1 on.
+struct ElementPlaces {
+  static constexpr int kCount = PlaneMatrixTile::kElements + 1;
+  static_assert(2 * kCount <= 32 * PlaneMatrixTile::kChannels, "a thread of a block lists one");
+  uint16_t inputs[kCount], outputs[kCount];
+};
+
 /// For dense NCHW of 16 bits, whatever the window. Nothing where planes have more elements, images do not
 /// begin at whole words, or are so few that the matrix is not worthwhile.
 std::optional<PlaneMatrixTile> choose_plane_matrix_tile(const Problem& problem);
