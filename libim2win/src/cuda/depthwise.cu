@@ -2,8 +2,8 @@
 // input and the output across it about once.
 //
 // Dense NCHW and NHWC have kernels for the common windows, by FMAs, and by tensor cores where they are
-// worthwhile. What those do not take, by its shape, strides or alignment, one thread an
-// output does.
+// worthwhile; small planes have one for any window. What those do not take, by its shape, strides or
+// alignment, one thread an output does.
 
 #include <algorithm>
 #include <memory>
@@ -126,26 +126,32 @@ std::unique_ptr<Convolution> make_tiled(const Problem& problem,
                                                          shared_bytes, alignment);
 }
 
-template <class Element>
-std::unique_ptr<Convolution> configure_slices(const Problem& problem, const Target& target) {
+/// In NHWC, with the tile that choose_tile(problem, warps) finds for so many resident warps.
+template <class Element, class ChooseTile>
+std::unique_ptr<Convolution> make_slices(
+    const Problem& problem, const Target& target,
+    typename TiledDepthwise<Element, SlicesGrid>::Kernel kernel, int64_t warp_bytes,
+    ChooseTile choose_tile) {
   constexpr int kThreads = 32 * kSlicesWarps;
-  constexpr int64_t kSharedBytes = kSlicesWarps * kSlicesRingBytes;
-  const auto kernel = choose_kernel(problem, [](auto taps, auto stride, auto is_clamp) {
-    return depthwise_slices_kernel<Element, taps, stride, is_clamp>;
-  });
+  const int64_t shared_bytes = kSlicesWarps * warp_bytes;
   const int64_t warps =
-      kSlicesWarps * resident_blocks(target.device, kernel, kThreads, kSharedBytes);
-  const auto tile = choose_slices_tile(problem, warps);
+      kSlicesWarps * resident_blocks(target.device, kernel, kThreads, shared_bytes);
+  const auto tile = choose_tile(problem, warps);
   if (!tile) return nullptr;
-  return make_tiled<Element>(problem, kernel, SlicesGrid(problem, *tile), kThreads, kSharedBytes,
+  return make_tiled<Element>(problem, kernel, SlicesGrid(problem, *tile), kThreads, shared_bytes,
                              kDepthwiseWordBytes);
 }
 
-/// By tensor cores, in code for a device that has them.
+template <class Element>
+std::unique_ptr<Convolution> configure_slices(const Problem& problem, const Target& target) {
+  const auto kernel = choose_kernel(problem, [](auto taps, auto stride, auto is_clamp) {
+    return depthwise_slices_kernel<Element, taps, stride, is_clamp>;
+  });
+  return make_slices<Element>(problem, target, kernel, kSlicesRingBytes, choose_slices_tile);
+}
+
 template <class Element>
 std::unique_ptr<Convolution> configure_mma_slices(const Problem& problem, const Target& target) {
-  constexpr int kThreads = 32 * kSlicesWarps;
-  constexpr int64_t kSharedBytes = kSlicesWarps * kMmaSlicesWarpBytes;
   using Kernel = typename TiledDepthwise<Element, SlicesGrid>::Kernel;
   const Kernel kernel = choose_kernel(problem, [](auto taps, auto stride, auto is_clamp) -> Kernel {
     if constexpr (is_for_mma_slices(taps, stride))
@@ -154,12 +160,7 @@ std::unique_ptr<Convolution> configure_mma_slices(const Problem& problem, const 
       return nullptr;
   });
   if (kernel == nullptr || ptx_version(kernel) < 80) return nullptr;
-  const int64_t warps =
-      kSlicesWarps * resident_blocks(target.device, kernel, kThreads, kSharedBytes);
-  const auto tile = choose_mma_slices_tile(problem, warps);
-  if (!tile) return nullptr;
-  return make_tiled<Element>(problem, kernel, SlicesGrid(problem, *tile), kThreads, kSharedBytes,
-                             kDepthwiseWordBytes);
+  return make_slices<Element>(problem, target, kernel, kMmaSlicesWarpBytes, choose_mma_slices_tile);
 }
 
 template <class Element>
@@ -174,7 +175,6 @@ std::unique_ptr<Convolution> configure_planes(const Problem& problem) {
                              tile->shared_bytes, 1);
 }
 
-/// By tensor cores, in code for a device that has them.
 template <class Element>
 std::unique_ptr<Convolution> configure_mma_planes(const Problem& problem, const Target& target) {
   if (ptx_version(depthwise_planes_mma_kernel<Element, 3, true>) < 80 ||
@@ -191,7 +191,6 @@ std::unique_ptr<Convolution> configure_mma_planes(const Problem& problem, const 
                              tile->shared_bytes, mma_planes_unit_bytes(problem));
 }
 
-/// By tensor cores, in code for a device that has them.
 template <class Element>
 std::unique_ptr<Convolution> configure_plane_matrix(const Problem& problem, const Target& target) {
   constexpr int kThreads = 32 * PlaneMatrixTile::kChannels;
@@ -204,6 +203,17 @@ std::unique_ptr<Convolution> configure_plane_matrix(const Problem& problem, cons
                              tile->shared_bytes, kDepthwiseWordBytes);
 }
 
+/// By tensor cores, in code for a device that has them.
+template <class Element>
+std::unique_ptr<Convolution> configure_mma(const Problem& problem, const Target& target,
+                                           bool is_pixel_major) {
+  if (!is_pixel_major)
+    if (auto matrix = configure_plane_matrix<Element>(problem, target)) return matrix;
+  if (!has_depthwise_window(problem)) return nullptr;
+  return is_pixel_major ? configure_mma_slices<Element>(problem, target)
+                        : configure_mma_planes<Element>(problem, target);
+}
+
 /// The tiled kernel that takes the problem, if there is one.
 template <class Element>
 std::unique_ptr<Convolution> configure_tiled(const Problem& problem, const Target& target) {
@@ -211,17 +221,11 @@ std::unique_ptr<Convolution> configure_tiled(const Problem& problem, const Targe
   const bool is_pixel_major = is_nhwc(problem);
   if (!is_pixel_major && !is_nchw(problem)) return nullptr;
   if constexpr (!std::is_same_v<Element, float>) {
-    if (!is_pixel_major)
-      if (auto matrix = configure_plane_matrix<Element>(problem, target)) return matrix;
+    if (auto mma = configure_mma<Element>(problem, target, is_pixel_major)) return mma;
   }
   if (!has_depthwise_window(problem)) return nullptr;
-  if constexpr (!std::is_same_v<Element, float>) {
-    auto mma = is_pixel_major ? configure_mma_slices<Element>(problem, target)
-                              : configure_mma_planes<Element>(problem, target);
-    if (mma) return mma;
-  }
-  if (is_pixel_major) return configure_slices<Element>(problem, target);
-  return configure_planes<Element>(problem);
+  return is_pixel_major ? configure_slices<Element>(problem, target)
+                        : configure_planes<Element>(problem);
 }
 
 template <class Element, class Compute>

@@ -22,7 +22,7 @@ struct WeightTable {
   int inputs, outputs, taps;  // elements
   int rows, columns, places;
   int stride_h, stride_w;
-  int first_row, first_column;  // the first tap's, where outputs that are nowhere have it, too
+  int first_row, first_column;  // of the first tap; outside the table where no window has it inside
   int dilation_h, dilation_w;
 
   WeightTable(const Problem& problem, const PlaneMatrixTile& tile)
@@ -275,7 +275,7 @@ __device__ __noinline__ void correct(const DepthwiseArguments<Element, float>& a
   for (int n = first_n; n < min(first_n + PlaneMatrixTile::kImages, at.end_n); ++n) {
     for (int output = threadIdx.x % 32; output < grid.table.outputs; output += 32) {
       const auto [p, q] = grid.table.output_width.divide(output);
-      *a.outputs.address(filter, a.outputs.pixel(n, p, q)) = compute_any(a, n, at.k, p, q);
+      write_any(a, filter, n, at.k, p, q);
     }
   }
 }

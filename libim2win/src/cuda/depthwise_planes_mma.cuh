@@ -151,8 +151,7 @@ __device__ __noinline__ void correct(const DepthwiseArguments<Element, float>& a
   const auto filter = a.outputs.filter(warp.k);
   const auto correct_pair = [&](int n, int p, int first_q) {
 #pragma unroll 1
-    for (int q = first_q; q < first_q + 2; ++q)
-      *a.outputs.address(filter, a.outputs.pixel(n, p, q)) = compute_any(a, n, warp.k, p, q);
+    for (int q = first_q; q < first_q + 2; ++q) write_any(a, filter, n, warp.k, p, q);
   };
   for (; turns != 0; turns &= turns - 1) {
     const int first_n = at.first_n + (__ffs(static_cast<int>(turns)) - 1) * grid.tile.images;

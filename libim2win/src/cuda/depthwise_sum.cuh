@@ -111,4 +111,12 @@ __device__ __noinline__ Element compute_any(const DepthwiseArguments<Element, Co
   return finish_any(a, n, k, p, q, depthwise_sum(a, n, k, p, q));
 }
 
+/// Stores that. `filter` is that of k.
+template <class Element, class Compute>
+__device__ __forceinline__ void write_any(const DepthwiseArguments<Element, Compute>& a,
+                                          const typename Outputs<Element, Compute>::Filter& filter,
+                                          int64_t n, int64_t k, int64_t p, int64_t q) {
+  *a.outputs.address(filter, a.outputs.pixel(n, p, q)) = compute_any(a, n, k, p, q);
+}
+
 }  // namespace im2win::cuda
