@@ -31,6 +31,9 @@ DENSE = [
     # Of im2win_fused, warpgroups that take turns, with several tiles a block, and sets of filters.
     Problem(n=12, c=16, h=60, w=60, k=64, padding=same(1)),
     Problem(n=5, c=16, h=60, w=60, k=136, padding=same(1)),
+    # Of im2win_fused in float32, 168 columns a tile.
+    Problem(n=16, c=8, h=14, w=56, k=256),
+    Problem(n=48, c=8, h=14, w=56, k=64),
     # Both strips of im2win_stem, all numbers of a band's steps, and one, two and four strides.
     Problem(n=2, c=3, h=39, w=119, k=96, r=11, s=11, stride=(4, 4)),
     Problem(n=2, c=3, h=21, w=240, k=64, r=7, s=7, stride=(2, 2), padding=same(3)),

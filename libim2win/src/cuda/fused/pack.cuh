@@ -91,6 +91,14 @@ class FilterPacker {
 
   __device__ __forceinline__ int kind() const { return kind_; }
 
+  /// Asks for the words of load_lines() to come to the L2 cache. A kernel that writes them may still run.
+  __device__ __forceinline__ void prefetch_lines(const Moved* filter) const {
+    const int own = static_cast<int>(threadIdx.x / 32);
+    if (threadIdx.x % 32 == 0 && own < filters_)
+      ptx::prefetch(filter + (first_k_ + own) * a_.stride[0] + first_channel_ * a_.stride[1],
+                    line_words() * int64_t{kUnitBytes});
+  }
+
   /// A warp brings its filter's elements of the slab, in the order of memory, to [channel][tap row]
   /// [column]; zeros for filters that there are not. With `exact` it also writes them there, as they are.
   __device__ __forceinline__ Magnitudes load(const Moved* filter, Moved* exact) {
@@ -127,10 +135,7 @@ class FilterPacker {
 
   /// Likewise, word by word.
   __device__ __forceinline__ Magnitudes load_lines(const Moved* filter) {
-    constexpr int kWord = kUnitBytes / sizeof(Moved);
-    const int own = static_cast<int>(threadIdx.x / 32);
-    const int columns = static_cast<int>(a_.slab_columns.divisor);
-    const int count = channels_ * static_cast<int>(a_.rows[kind_].divisor) * columns / kWord;
+    const int own = static_cast<int>(threadIdx.x / 32), count = line_words();
     const uint4* from = reinterpret_cast<const uint4*>(filter + (first_k_ + own) * a_.stride[0] +
                                                        first_channel_ * a_.stride[1]);
     uint4* to = reinterpret_cast<uint4*>(shared_.elements + own * a_.pitch);
@@ -196,6 +201,12 @@ class FilterPacker {
                                                    char* to) {
     for (int64_t i = begin + threadIdx.x * sizeof(Word); i < end; i += kPackThreads * sizeof(Word))
       *reinterpret_cast<Word*>(to + i) = *reinterpret_cast<const Word*>(from + i);
+  }
+
+  /// Of a filter's elements of the slab, where these are neighbours.
+  __device__ __forceinline__ int line_words() const {
+    constexpr int kWord = kUnitBytes / sizeof(Moved);
+    return channels_ * static_cast<int>(a_.rows[kind_].divisor * a_.slab_columns.divisor) / kWord;
   }
 
   static constexpr int kUnitElements = traits(kOperands).unit_elements;
@@ -272,13 +283,14 @@ __global__ void __launch_bounds__(kPackThreads)
                       char* __restrict__ packed) {
   using Moved = fused::Moved<kOperands>;
   PackShared<Moved>& shared = *reinterpret_cast<PackShared<Moved>*>(dynamic_shared_memory);
-  // When this goes on, all before it has ended: the next kernel may read inputs, but not the packed filter.
-  ptx::wait_for_kernel_before();
-  ptx::let_next_start();
   FilterPacker<kOperands> packer(a, shared);
   for (int i = threadIdx.x; i < 2 * a.tile.steps[packer.kind()].count; i += kPackThreads)
     shared.order[i / 2][i % 2] = a.order.unit[packer.kind()][i / 2][i % 2];
   const Moved* elements = reinterpret_cast<const Moved*>(filter);
+  if (a.lines) packer.prefetch_lines(elements);
+  // When this goes on, all before it has ended: the next kernel may read inputs, but not the packed filter.
+  ptx::wait_for_kernel_before();
+  ptx::let_next_start();
   Magnitudes magnitudes;
   if (a.lines) {
     magnitudes = packer.load_lines(elements);
