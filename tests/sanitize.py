@@ -163,10 +163,13 @@ def run_all(algorithm: str, kind: str) -> list[bool]:
 def pairs() -> Iterator[tuple[str, str]]:
     """What there is to run, and the kinds of numbers that it takes."""
     for kind, algorithm in product(KINDS, im2win.algorithms("cuda")):
-        problem = DEPTHWISE[0] if algorithm == "depthwise" else DENSE[0]
         dtype, math = KINDS[kind]
-        desc = capi.descriptor(problem, dtype, math=capi.MATHS[math])
-        if capi.accepts(desc, CUDA, algorithm) and (kind != "tf32" or "fused" in algorithm):
+        descriptors = (
+            capi.descriptor(problem, dtype, math=capi.MATHS[math])
+            for problem in (DEPTHWISE if algorithm == "depthwise" else DENSE)
+        )
+        has_kernels = kind != "tf32" or "fused" in algorithm or algorithm == "im2win_stem"
+        if has_kernels and any(capi.accepts(desc, CUDA, algorithm) for desc in descriptors):
             yield algorithm, kind
     for dtype in DTYPES:
         yield TRANSFORM, dtype
