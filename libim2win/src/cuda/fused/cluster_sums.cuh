@@ -15,11 +15,11 @@
 
 namespace im2win::cuda::fused {
 
-/// By all threads of a block, when they have staged all and read all of it.
+/// By those threads of a block that stage, when they have staged all.
 template <class T>
 __device__ __forceinline__ void leave_room_for_sums() {
   __syncwarp();
-  ptx::named_barrier(kSumsBarrier, T::kShape.threads());
+  ptx::named_barrier_arrive(kSumsBarrier, T::kShape.threads());
 }
 
 /// By a warpgroup that multiplies. Blocks of clusters have one tile: where its filters and slabs were is room
@@ -40,7 +40,7 @@ class ClusterSums {
 
   /// From the block's own sums of all columns to all blocks' of its own columns, and zeros.
   __device__ __forceinline__ void add(Sums<T::kSums>& sums) const {
-    leave_room_for_sums<T>();
+    ptx::named_barrier(kSumsBarrier, T::kShape.threads());  // all have staged and multiplied
     put(sums.sum);
     if (threadIdx.x == T::kFirstMultiplier) expect();
     ptx::named_barrier(kColumnsBarrier, kMultiplyingThreads);  // all sums are put

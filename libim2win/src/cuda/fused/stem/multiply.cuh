@@ -107,10 +107,14 @@ class RowMultiplier {
     }
     return at;
   }
-  /// Those before this one, each by a lane. They have been used, or waited for.
+  /// Those before this one, each by a lane. Where rows have waited for their last band only, it waits for its
+  /// own: that is there, but a barrier's turns may not all pass unseen.
   __device__ __forceinline__ void hand_back(int before) {
-    const int lane = ptx::thread_in_block() % 32;
-    if (lane < before - left_) barriers().bands.arrive_empty(further(at_, lane).stage);
+    if (const int lane = ptx::thread_in_block() % 32; lane < before - left_) {
+      const Cursor at = further(at_, lane);
+      if constexpr (!kWaitsForBands) barriers().bands.wait_full(at);
+      barriers().bands.arrive_empty(at.stage);
+    }
     at_ = further(at_, before - left_);
     left_ = before;
   }
