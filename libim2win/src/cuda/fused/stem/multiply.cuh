@@ -142,15 +142,20 @@ class RowMultiplier {
     }
   }
 
+  /// How many bands windows meet that usually take so many steps: of 3, 7 and, pixel-major, 11 taps. 0: any
+  /// number.
+  static constexpr int usual_bands(int batches, int batch_steps) {
+    if (T::kShape.pixel_major) return batches > 1 && batch_steps == 3 ? 3 : 0;
+    return batches > 1 ? 0 : batch_steps == 2 ? 2 : 4;
+  }
+
   template <int kBatches, int kSteps, class Issued>
   __device__ __forceinline__ void multiply_row(const Row& row, int set, Sums<T::kSums>& sums,
                                                const Issued& issued) {
     if constexpr (kSplit) {
-      // How many bands windows of 3 and 7 taps meet, with the steps that these usually take.
-      constexpr int kUsual = kSteps == 2 ? 2 : 4;
-      if constexpr (!T::kShape.pixel_major && kBatches == 1) {
+      constexpr int kUsual = usual_bands(kBatches, kSteps);
+      if constexpr (kUsual > 0)
         if (a_.bands.count == kUsual) return multiply_bands<kBatches, kSteps, kUsual>(row, sums);
-      }
       multiply_bands<kBatches, kSteps>(row, sums);
     } else {
       multiply_whole<kBatches * kSteps>(row, set, sums, issued);
