@@ -116,7 +116,8 @@ class SectorRows {
       ends[1] = {both.z, both.w};
     }
     const Extent extent = {-in_row.before, min(columns, T::kShape.columns)};
-    const bool is_whole = extent.end == T::kShape.columns && (in_row.before > 0 || is_aligned);
+    // Then only its first and last sectors may be parts.
+    const bool is_full = extent.end > T::kShape.columns - kEight;
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const Row row(*this, half);
@@ -133,8 +134,9 @@ class SectorRows {
       const auto store_parts = [&](int i, float2 before, float2 now) {
         row.template store_parts<kMayBeOdd>(i, before, now, extent);
       };
-      if (is_whole) {
+      if (is_full) {
         write([&](int i, float2 before, float2 now) {
+          if (i == 0 || i == kEights - 1) return store_parts(i, before, now);
           row.template store<kMayBeOdd>(i, before, now);
         });
       } else {
