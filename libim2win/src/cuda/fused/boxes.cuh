@@ -33,72 +33,102 @@ class BoxStaging {
   using Element = typename T::Element;
 
   __device__ __forceinline__ BoxStaging(const Arguments<Element>& a, Block<T> block)
-      : a_(a), block_(block) {}
+      : a_(a), block_(block), slab_bytes_(static_cast<uint32_t>(slab_bytes(a.tile))) {}
 
   __device__ __forceinline__ void run() {
     SlabWalk<Element> at(a_);
     wait_for_inputs(a_);
-    for (; !at.ended(a_); at.advance(a_)) stage(at.tile, at.slab.tap_group, at.slab.chunk);
+    for (; !at.ended(a_); at.advance(a_)) {
+      if (at.slab.enters_group) enter_group(at);
+      if constexpr (T::kShape.pixel_rows) {
+        bring_pixels(at.tile);
+      } else {
+        bring_planes(at.tile);
+      }
+      channel_ += a_.tile.units * a_.tile.unit_channels;
+      cursor_.advance(a_.tile.slab_stages);
+    }
   }
 
  private:
-  __device__ __forceinline__ void stage(const TilePosition& tile, int tap_group, int chunk) {
-    const int channel =
-        tile.group * static_cast<int>(a_.channels) + chunk * a_.tile.units * a_.tile.unit_channels;
-    barriers().slabs.wait_empty(cursor_);
-    if constexpr (T::kShape.pixel_rows) {
-      bring_pixels(tile, channel);
-    } else {
-      bring_planes(tile, first_tap(a_, tap_group), channel);
-    }
-    cursor_.advance(a_.tile.slab_stages);
+  /// A plane's first column, and which of the inputs it is of.
+  struct Plane {
+    int column, phase;
+  };
+
+  /// Where slabs are is found before there is room for them: what is left then is to start copies.
+  __device__ __forceinline__ void enter_group(const SlabWalk<Element>& at) {
+    channel_ = at.tile.group * static_cast<int>(a_.channels) +
+               at.slab.chunk * a_.tile.units * a_.tile.unit_channels;
+    if constexpr (T::kShape.pixel_rows) return;
+    const Tap tap = first_tap(a_, at.slab.tap_group);
+    const auto [phase_row, down] = phase_of_row(a_, tap.row);
+    row_ = at.tile.p + down;
+    tap_column_ = tap.column;
+    first_phase_ = phase_row * a_.stride_w;
+    first_plane_ = plane(at.tile, 0);
   }
 
-  __device__ __forceinline__ uint64_t* expect(int bytes) const {
+  /// When there is room, which all of a slab's bytes are announced to take.
+  __device__ __forceinline__ uint64_t* wait_for_room() const {
     namespace ptx = ::cuda::ptx;
+    barriers().slabs.wait_empty(cursor_);
     uint64_t* full = &barriers().slabs.full[cursor_.stage];
     ptx::mbarrier_arrive_expect_tx(ptx::sem_release, ptx::scope_cta, ptx::space_shared, full,
-                                   static_cast<uint32_t>(bytes));
+                                   slab_bytes_);
     return full;
   }
 
-  __device__ __forceinline__ void bring_planes(const TilePosition& tile, const Tap& tap,
-                                               int channel) const {
+  __device__ __forceinline__ void bring_planes(const TilePosition& tile) const {
     namespace ptx = ::cuda::ptx;
-    const auto [phase_row, down] = phase_of_row(a_, tap.row);
-    const int row_bytes = a_.tile.row_units * kUnitBytes;
-    uint64_t* const full =
-        expect(a_.tile.planes * a_.tile.box_rows * a_.tile.images * a_.tile.pitch * row_bytes);
+    Plane plane = first_plane_;
     char* to = block_.slab(cursor_.stage);
-    for (int plane = 0; plane < a_.tile.planes; ++plane) {
-      const auto [right, phase_column] =
-          a_.phase_columns.divide(a_.tile.origin[tap.column + plane] - a_.padding_left +
-                                  a_.phase_columns_left * a_.stride_w);
-      const int32_t at[] = {channel, tile.q + right - a_.phase_columns_left,
-                            static_cast<int32_t>(tile.n), tile.p + down};
-      ptx::cp_async_bulk_tensor(ptx::space_cluster, ptx::space_global, to,
-                                &a_.inputs[phase_row * a_.stride_w + phase_column], at, full);
-      to += a_.tile.plane_positions * row_bytes;
+    uint64_t* const full = wait_for_room();
+    for (int i = 0;;) {
+      const int32_t at[] = {channel_, plane.column, static_cast<int32_t>(tile.n), row_};
+      ptx::cp_async_bulk_tensor(ptx::space_cluster, ptx::space_global, to, &a_.inputs[plane.phase],
+                                at, full);
+      if (++i == a_.tile.planes) return;
+      plane = this->plane(tile, i);
+      to += a_.tile.plane_positions * a_.tile.row_units * kUnitBytes;
     }
   }
 
+  __device__ __forceinline__ Plane plane(const TilePosition& tile, int number) const {
+    const auto [right, phase_column] =
+        a_.phase_columns.divide(a_.tile.origin[tap_column_ + number] - a_.padding_left +
+                                a_.phase_columns_left * a_.stride_w);
+    return {tile.q + right - a_.phase_columns_left, first_phase_ + phase_column};
+  }
+
   /// 64 columns are of one row.
-  __device__ __forceinline__ void bring_pixels(const TilePosition& tile, int channel) const {
+  __device__ __forceinline__ void bring_pixels(const TilePosition& tile) const {
     namespace ptx = ::cuda::ptx;
-    const int block_bytes = a_.tile.pixel_block() * kUnitBytes;
-    uint64_t* const full = expect(T::kShape.columns / kRowPixels * block_bytes);
     char* to = block_.slab(cursor_.stage);
+    uint64_t* const full = wait_for_room();
 #pragma unroll 1
-    for (int column = 0; column < T::kShape.columns; column += kRowPixels, to += block_bytes) {
+    for (int column = 0; column < T::kShape.columns; column += kRowPixels) {
       const auto [row, pixel] = a_.pitch.divide(tile.begin + column);
-      const int32_t at[] = {pixel, channel, tile.p + row, 0};
+      const int32_t at[] = {pixel, channel_, tile.p + row, 0};
       ptx::cp_async_bulk_tensor(ptx::space_cluster, ptx::space_global, to, &a_.inputs[0], at, full);
+      to += a_.tile.pixel_block() * kUnitBytes;
     }
+  }
+
+  __device__ __forceinline__ static int slab_bytes(const Tile& tile) {
+    if (T::kShape.pixel_rows)
+      return T::kShape.columns / kRowPixels * tile.pixel_block() * kUnitBytes;
+    return tile.planes * tile.box_rows * tile.images * tile.pitch * tile.row_units * kUnitBytes;
   }
 
   const Arguments<Element>& a_;
   Block<T> block_;
+  uint32_t slab_bytes_;
   Cursor cursor_;
+  int channel_ = 0;  // the slab's first
+  // Of the tap group:
+  int row_ = 0, tap_column_ = 0, first_phase_ = 0;
+  Plane first_plane_ = {};
 };
 
 /// Filters that a row of a box has.

@@ -12,6 +12,7 @@
 #include <cstdint>
 
 #include "cuda/fused/tile.hpp"
+#include "cuda/ptx.cuh"
 
 namespace im2win::cuda::fused {
 
@@ -39,6 +40,13 @@ class Descriptor {
   __device__ __forceinline__ Descriptor uniform(int lane = 0) const {
     Descriptor same = *this;
     same.low_ = __shfl_sync(~0u, low_, lane);
+    return same;
+  }
+
+  /// Computed here, not again wherever it is used.
+  __device__ __forceinline__ Descriptor kept() const {
+    Descriptor same = *this;
+    same.low_ = static_cast<uint32_t>(ptx::fresh(static_cast<int32_t>(low_)));
     return same;
   }
 

@@ -14,12 +14,13 @@
 
 namespace im2win::cuda::fused {
 
-/// The batches of a block, tile after tile; only the first tile's where filters stay.
+/// The batches of a block, tile after tile; only the first tile's where filters stay. One thread brings them
+/// all, and what each takes it limits layers of few products a slab: most is found once a tap group.
 template <class T>
 class FilterBatches {
  public:
   __device__ __forceinline__ explicit FilterBatches(const Arguments<typename T::Element>& a)
-      : a_(a), slabs_(a) {
+      : a_(a), slabs_(a), slab_channels_(a.tile.units * a.tile.unit_channels) {
     enter_tile();
   }
 
@@ -32,33 +33,32 @@ class FilterBatches {
     int32_t at[4];
   };
   __device__ __forceinline__ BoxPlace box() const {
-    const SlabShare& slab = slabs_.slab;
-    const Tap first = first_tap(a_, slab.tap_group);
-    const FilterTap tap = a_.filter_taps[kind_of(a_.tile, slab.tap_group)][step_ / kTraits.batch];
-    return {{slab.chunk * a_.tile.units * a_.tile.unit_channels, first.column + tap.column,
-             first.row + tap.row, first_filter_}};
+    const FilterTap tap = a_.filter_taps[kind_][step_ / kTraits.batch];
+    return {{channel_, first_.column + tap.column, first_.row + tap.row, first_filter_}};
   }
 
   __device__ __forceinline__ void advance() {
     from_ += bytes();
     step_ += count();
-    if (step_ < steps()) return;
+    if (step_ < steps_) return;
     step_ = 0;
     const bool tile_ends = slabs_.slab.left == 1;
     slabs_.advance(a_);
-    if (!tile_ends) return;
-    if (a_.tile.resident) slabs_.number = a_.tiles;
-    enter_tile();
+    if (tile_ends) {
+      if (a_.tile.resident) slabs_.number = a_.tiles;
+      enter_tile();
+    } else if (slabs_.slab.enters_group) {
+      enter_group();
+    } else {
+      channel_ += slab_channels_;
+    }
   }
 
  private:
   static constexpr OperandTraits kTraits = traits(T::kOperands);
   static constexpr int kStepBytes = T::kFilterStep * kUnitBytes;
 
-  __device__ __forceinline__ int steps() const {
-    return a_.tile.steps[kind_of(a_.tile, slabs_.slab.tap_group)].count;
-  }
-  __device__ __forceinline__ int count() const { return batch_of(kTraits, steps() - step_); }
+  __device__ __forceinline__ int count() const { return batch_of(kTraits, steps_ - step_); }
 
   __device__ __forceinline__ void enter_tile() {
     if (ended()) return;
@@ -69,13 +69,26 @@ class FilterBatches {
         a_.tile.steps_before(slabs_.slab.tap_group, slabs_.slab.chunk) * kStepBytes;
     first_filter_ =
         tile.group * static_cast<int>(a_.filters_per_group) + tile.filter_tile * T::kShape.filters;
+    enter_group();
+  }
+
+  __device__ __forceinline__ void enter_group() {
+    const SlabShare& slab = slabs_.slab;
+    kind_ = kind_of(a_.tile, slab.tap_group);
+    steps_ = a_.tile.steps[kind_].count;
+    first_ = first_tap(a_, slab.tap_group);
+    channel_ = slab.chunk * slab_channels_;
   }
 
   const Arguments<typename T::Element>& a_;
   SlabWalk<typename T::Element> slabs_;
-  int step_ = 0;
   const char* from_ = nullptr;
   int32_t first_filter_ = 0;
+  int32_t slab_channels_;
+  int kind_ = 0, steps_ = 0;  // of the tap group's slabs
+  Tap first_ = {};
+  int32_t channel_ = 0;  // the slab's first
+  int step_ = 0;         // of the slab
 };
 
 /// By bulk copies, or as boxes, which a thread starts.
@@ -83,7 +96,9 @@ template <class T>
 class BulkFilters {
  public:
   __device__ __forceinline__ BulkFilters(const Arguments<typename T::Element>& a, Block<T> block)
-      : a_(a), block_(block), batches_(a) {}
+      : a_(a), block_(block), batches_(a) {
+    find_next();
+  }
 
   __device__ __forceinline__ bool ended() const { return batches_.ended(); }
   __device__ __forceinline__ bool has_room() { return barriers().filters.is_empty(cursor_); }
@@ -94,21 +109,32 @@ class BulkFilters {
     if (is_starter) copy();
     batches_.advance();
     cursor_.advance(a_.tile.filter_stages);
+    find_next();
   }
 
  private:
-  __device__ __forceinline__ void copy() {
+  /// Before there is room for it: what is left then is to start the copy.
+  __device__ __forceinline__ void find_next() {
+    if (ended()) return;
+    bytes_ = static_cast<uint32_t>(batches_.bytes());
+    to_ = block_.filter_stage(cursor_.stage);
+    if (kHasBoxes<T> && a_.filters_boxed) {
+      place_ = batches_.box();
+#pragma unroll
+      for (int32_t& x : place_.at) x = im2win::cuda::ptx::fresh(x);
+    }
+  }
+
+  __device__ __forceinline__ void copy() const {
     namespace ptx = ::cuda::ptx;
     uint64_t* full = &barriers().filters.full[cursor_.stage];
-    const auto bytes = static_cast<uint32_t>(batches_.bytes());
     ptx::mbarrier_arrive_expect_tx(ptx::sem_release, ptx::scope_cta, ptx::space_shared, full,
-                                   bytes);
-    char* to = block_.filter_stage(cursor_.stage);
+                                   bytes_);
     if (kHasBoxes<T> && a_.filters_boxed) {
-      ptx::cp_async_bulk_tensor(ptx::space_cluster, ptx::space_global, to, &a_.filter,
-                                batches_.box().at, full);
+      ptx::cp_async_bulk_tensor(ptx::space_cluster, ptx::space_global, to_, &a_.filter, place_.at,
+                                full);
     } else {
-      ptx::cp_async_bulk(ptx::space_cluster, ptx::space_global, to, batches_.from(), bytes, full);
+      ptx::cp_async_bulk(ptx::space_cluster, ptx::space_global, to_, batches_.from(), bytes_, full);
     }
   }
 
@@ -116,6 +142,10 @@ class BulkFilters {
   Block<T> block_;
   FilterBatches<T> batches_;
   Cursor cursor_;
+  // Of the next batch:
+  uint32_t bytes_;
+  char* to_;
+  typename FilterBatches<T>::BoxPlace place_;
 };
 
 /// By a warp's copies of 16 bytes, for those without bulk copies.

@@ -17,12 +17,26 @@ class WholeMultiplier {
  public:
   __device__ __forceinline__ WholeMultiplier(const Arguments<typename T::Element>& a,
                                              Block<T> block, int warpgroup)
-      : a_(a), rings_(a, block, warpgroup) {}
+      : a_(a),
+        rings_(a, block, warpgroup),
+        full_steps_(ptx::fresh(a.tile.steps[0].count)),
+        other_steps_(ptx::fresh(a.tile.steps[1].count)),
+        copies_(ptx::fresh(a.copies ? 1 : 0)) {}
 
   /// `more`: whether the block has another tile after this one.
   __device__ __forceinline__ void multiply(const TilePosition&, bool more, Sums<T::kSums>& sums) {
     rings_.enter_tile(more);
-    multiply_tile(sums);
+    Pending pending;
+    // One sum an output all the way. A batch is under way while the next is issued; what a batch has read is
+    // handed back when the one after has been issued.
+    if (full_steps_ == kTraits.batch && other_steps_ == 0 && !copies_) {
+      multiply_short_slabs(sums.sum, pending);
+    } else {
+      multiply_slabs(sums.sum, pending);
+    }
+    Order<T>::end(sums.sum);
+    rings_.hand_back(pending.used);
+    sums.doubt[0] = sums.doubt[1] = 0;
     rings_.leave_tile();
   }
 
@@ -34,22 +48,47 @@ class WholeMultiplier {
     bool accumulate = false;  // whether the sums hold anything
   };
 
-  /// One sum an output all the way. A batch is under way while the next is issued; what a batch has
-  /// read is handed back when the one after has been issued.
-  __device__ __forceinline__ void multiply_tile(Sums<T::kSums>& sums) {
-    Pending pending;
-    for (int slab = first_slab(a_.tile); slab < end_slab(a_.tile); ++slab) {
+  __device__ __forceinline__ void multiply_slabs(float (&sums)[T::kSums], Pending& pending) {
+    const int end = ptx::fresh(end_slab(a_.tile));
+    const int full = ptx::fresh(a_.tile.full_groups * a_.tile.chunks);
+    for (int slab = first_slab(a_.tile); slab < end; ++slab) {
+      const bool is_full = slab < full;
+      SlabSteps steps = {
+          rings_.windows(), rings_.offset_in_tile(a_.tile.steps[is_full ? 0 : 1].step), {}};
+      rings_.read_steps(steps.at, steps.step);
       barriers().slabs.wait_full(rings_.slab());
       // Copies are no writes of the async proxy, by which wgmma reads.
-      if (T::kInstructions == Instructions::kWgmma && a_.copies)
+      if (T::kInstructions == Instructions::kWgmma && copies_)
         ::cuda::ptx::fence_proxy_async(::cuda::ptx::space_shared);
-      multiply_slab(rings_.steps_of(slab), sums.sum, pending);
+      multiply_slab(steps, is_full ? full_steps_ : other_steps_, sums, pending);
       pending.used.slab = rings_.slab().stage;
       rings_.leave_slab();
     }
-    Order<T>::end(sums.sum);
-    rings_.hand_back(pending.used);
-    sums.doubt[0] = sums.doubt[1] = 0;
+  }
+
+  /// Slabs of a batch each, and of the same steps, such as those of windows of single pixels: they follow each
+  /// other so closely that each instruction between their products counts.
+  __device__ __forceinline__ void multiply_short_slabs(float (&sums)[T::kSums], Pending& pending) {
+    uint32_t step[kTraits.batch];
+    rings_.read_steps(rings_.offset_in_tile(a_.tile.steps[0].step), step);
+#pragma unroll 1
+    for (int left = end_slab(a_.tile) - first_slab(a_.tile); left > 0; --left) {
+      const Descriptor windows = rings_.windows(), filters = rings_.filters();
+      barriers().slabs.wait_full(rings_.slab());
+      rings_.wait_filters();
+      Order<T>::begin();
+#pragma unroll
+      for (int i = 0; i < kTraits.batch; ++i)
+        Product<T>::multiply(sums, filters + i * rings_.step(), windows + step[i],
+                             i > 0 || pending.accumulate);
+      Order<T>::commit();
+      const StagesInUse used = {rings_.filter().stage, rings_.slab().stage};
+      rings_.leave_filters();
+      rings_.leave_slab();
+      Order<T>::template wait<1>();
+      rings_.hand_back(pending.used);
+      pending = {used, true};
+    }
   }
 
   /// The next steps of a slab.
@@ -61,11 +100,8 @@ class WholeMultiplier {
 
   /// Whole batches in a loop of their own, which is short: while the other warpgroup writes, this one alone
   /// has to keep the tensor cores busy, and to go through the loop faster than they through a batch.
-  __device__ __forceinline__ void multiply_slab(const Steps& steps, float (&sums)[T::kSums],
+  __device__ __forceinline__ void multiply_slab(SlabSteps& slab, int left, float (&sums)[T::kSums],
                                                 Pending& pending) {
-    SlabSteps slab = {rings_.windows(), rings_.offset_in_tile(steps.step), {}};
-    rings_.read_steps(slab.at, slab.step);
-    int left = steps.count;
     for (int whole = whole_batches(kTraits, left); whole > 0; --whole) {
       issue<kTraits.batch>(slab, sums, pending);
       left -= kTraits.batch;
@@ -110,6 +146,8 @@ class WholeMultiplier {
 
   const Arguments<typename T::Element>& a_;
   OperandRings<T> rings_;
+  int32_t full_steps_, other_steps_;  // of the two kinds of slabs
+  int32_t copies_;
 };
 
 }  // namespace im2win::cuda::fused

@@ -24,10 +24,14 @@ class OperandRings {
   __device__ __forceinline__ OperandRings(const Arguments<typename T::Element>& a, Block<T> block,
                                           int warpgroup)
       : a_(a),
-        block_(block),
-        filters_(filters_of(a.tile, ptx::shared_address(block.filter_stage(0)), warpgroup)),
-        step_(filters_in_place(a.tile) ? 2 : T::kFilterStep),
-        windows_(windows_of(a.tile, ptx::shared_address(block.slab(0)), warpgroup)),
+        filters_(kept(filters_of(a.tile, ptx::shared_address(block.filter_stage(0)), warpgroup))),
+        windows_(kept(windows_of(a.tile, ptx::shared_address(block.slab(0)), warpgroup))),
+        step_(kept(filters_in_place(a.tile) ? 2 : T::kFilterStep)),
+        slab_stages_(kept(a.tile.slab_stages)),
+        filter_stages_(kept(a.tile.filter_stages)),
+        slab_units_(kept(block.layout.slab / kUnitBytes)),
+        filter_units_(kept(block.layout.filter_stage / kUnitBytes)),
+        releases_filters_(kept(is_teller() && !a.tile.resident ? 1 : 0)),
         until_start_(warpgroup == 0 ? a.tile.lead + 1 : 0) {
     if (kTurns && warpgroup > 0) pass_tile();
   }
@@ -43,13 +47,13 @@ class OperandRings {
 
   /// Of the first step of a batch.
   __device__ __forceinline__ Descriptor filters() const {
-    return filters_ + units_of(filter_.stage * block_.layout.filter_stage);
+    return filters_ + static_cast<uint32_t>(filter_.stage * filter_units_);
   }
   /// Units from a step's filters to the next.
-  __device__ __forceinline__ uint32_t step() const { return step_; }
+  __device__ __forceinline__ uint32_t step() const { return static_cast<uint32_t>(step_); }
   /// Of the slab.
   __device__ __forceinline__ Descriptor windows() const {
-    return windows_ + units_of(slab_.stage * block_.layout.slab);
+    return windows_ + static_cast<uint32_t>(slab_.stage * slab_units_);
   }
   __device__ __forceinline__ static uint32_t units_of(int32_t bytes) {
     return static_cast<uint32_t>(bytes) / kUnitBytes;
@@ -64,12 +68,11 @@ class OperandRings {
       let_other_start(!kTurns || ptx::thread_in_block() < T::kFirstMultiplier + 128);
     if (filters_come_) barriers().filters.wait_full(filter_);
   }
-  __device__ __forceinline__ void leave_filters() { filter_.advance(a_.tile.filter_stages); }
-  __device__ __forceinline__ void leave_slab() { slab_.advance(a_.tile.slab_stages); }
+  __device__ __forceinline__ void leave_filters() { filter_.advance(filter_stages_); }
+  __device__ __forceinline__ void leave_slab() { slab_.advance(slab_stages_); }
 
   __device__ __forceinline__ void release_filters(int stage) const {
-    if (a_.tile.resident) return;
-    if (is_teller()) barriers().filters.arrive_empty(stage);
+    if (releases_filters_) barriers().filters.arrive_empty(stage);
   }
   __device__ __forceinline__ void release_slab(int stage) const {
     if (is_teller()) barriers().slabs.arrive_empty(stage);
@@ -110,6 +113,15 @@ class OperandRings {
   static constexpr bool kTurns = T::kShape.takes_turns;
   static constexpr bool kWgmma = T::kInstructions == Instructions::kWgmma;
 
+  /// In a register, where these suffice: parameters of the kernel that the loop of batches reads again take it
+  /// longer than its products, as many of them have no room in the first cache of constants.
+  __device__ __forceinline__ static int32_t kept(int32_t x) {
+    return T::kOperands == Operands::kSplit ? x : ptx::fresh(x);
+  }
+  __device__ __forceinline__ static Descriptor kept(const Descriptor& x) {
+    return T::kOperands == Operands::kSplit ? x : x.kept();
+  }
+
   __device__ __forceinline__ static bool filters_in_place(const Tile& tile) {
     return kHasBoxes<T> && tile.filters_in_place;
   }
@@ -135,9 +147,9 @@ class OperandRings {
   }
 
   const Arguments<typename T::Element>& a_;
-  Block<T> block_;
   Descriptor filters_, windows_;  // of the first stages
-  uint32_t step_;
+  int32_t step_, slab_stages_, filter_stages_, slab_units_, filter_units_;
+  int32_t releases_filters_;
   Cursor slab_, filter_;
   bool filters_come_ = true;  // or are there since the first tile
   // Batches until the other warpgroup starts: the second, once; or in turns, with the last batch of a tile.

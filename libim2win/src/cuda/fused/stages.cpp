@@ -37,7 +37,12 @@ bool fit_stages(const Problem& problem, const KernelShape& shape, Operands opera
   };
   const int64_t batches = batch_count(tile, traits(operands));
   const bool keeps = keeps_filters(problem, shape, chip, tile) && batches <= kMaxFilterStages;
-  for (tile.slab_stages = kMaxSlabStages; tile.slab_stages >= 2; --tile.slab_stages) {
+  // Slabs of a batch each, such as those of windows of single pixels, are used as fast as filters: time is what
+  // both take on their way, and the more of them are, the less it is. Others last for several batches, and
+  // filters have what room there is.
+  const bool of_a_batch = tile.boxed() && batches == tile.slabs();
+  for (tile.slab_stages = of_a_batch ? kMaxSlabStages : 3; tile.slab_stages >= 2;
+       --tile.slab_stages) {
     tile.resident = keeps;
     tile.filter_stages = static_cast<int>(batches);
     if (keeps && fits()) return true;
@@ -45,15 +50,18 @@ bool fit_stages(const Problem& problem, const KernelShape& shape, Operands opera
     if (shape.takes_turns) continue;
     tile.filter_stages = kMaxFilterStages;
     if (fits()) return true;
-    for (tile.filter_stages = 8; tile.filter_stages > tile.slab_stages; --tile.filter_stages)
+    const int least = of_a_batch ? tile.slab_stages : tile.slab_stages + 1;
+    for (tile.filter_stages = 8; tile.filter_stages >= least; --tile.filter_stages)
       if (fits()) return true;
   }
   return false;
 }
 
 /// Half a tile, as far as what the first warpgroup uses need not be handed back by the second;
-/// always less than a tile, so that a block with one tile gets that far.
+/// always less than a tile, so that a block with one tile gets that far. None where boxes come for both: stages
+/// that wait for the second are not on their way.
 int lead(const Tile& tile, OperandTraits traits) {
+  if (tile.boxed() && !tile.resident) return 0;
   const int64_t batches = least_batches(tile, traits);
   const int64_t slabs = tile.slabs() >> tile.cluster_bits;
   const int64_t ahead_in_slabs = (tile.slab_stages - 1) * std::max<int64_t>(batches / slabs, 1);

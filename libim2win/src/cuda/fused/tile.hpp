@@ -102,7 +102,7 @@ constexpr int whole_batches(OperandTraits traits, int steps) {
 constexpr int kMaxSteps = 128;
 constexpr int kMaxBatch = 4;
 constexpr int kMaxPlanes = 16;
-constexpr int kMaxSlabStages = 3;
+constexpr int kMaxSlabStages = 6;
 constexpr int kMaxFilterStages = 16;
 constexpr int kMaxRawStages = 2;
 /// Clusters of 8 blocks are portable (CUDA C++ Programming Guide, "Thread Block Clusters").
