@@ -72,6 +72,7 @@ constexpr int kTilePixels = 6;
 constexpr int kPixelStep = 2;  // between the sizes of tiles
 constexpr int kMaxTileVectors = 4;
 constexpr int kMaxVectorBytes = 64;
+constexpr int kMaxWinogradStride = 2;
 
 /// A register tile, pixels times filters: sums[pixel][f] = sum over taps of
 /// windows[pixel][offsets[tap]] * filters[tap * F + f], F being the tile's filters, whole vectors.
@@ -98,8 +99,8 @@ struct Spread {
   Compute sum;
 };
 
-/// Neighbouring tiles of 4 x 4 inputs, two columns apart, channels being next to each other: to be
-/// transformed to 16 points a tile and channel. `channels` is a whole number of vectors.
+/// Neighbouring tiles of inputs, of what 2 x 2 outputs see, channels being next to each other: to be
+/// transformed to as many points a tile and channel. `channels` is a whole number of vectors.
 template <class Compute>
 struct InputTiles {
   const Compute* input;  // of the first tile
@@ -126,7 +127,7 @@ struct FilterTaps {
   Spread<Compute>* spreads;  // of each filter: what is found is added to them
 };
 
-/// Sums of products at the 16 points of each tile, to be made its 2 x 2 outputs.
+/// Sums of products at the points of each tile, to be made its 2 x 2 outputs.
 template <class Compute>
 struct OutputTiles {
   const Compute* products;  // point, tile, filter
@@ -166,9 +167,10 @@ struct Kernels {
   }
   void (*sum_channels)(const ChannelRow<Compute>& row);
   void (*sum_plane)(const PlaneSum<Compute>& sum);
-  void (*transform_input)(const InputTiles<Compute>& tiles);
-  void (*transform_filter)(const FilterTaps<Compute>& filter);
-  void (*transform_output)(const OutputTiles<Compute>& tiles);
+  /// Those of Winograd's algorithm: [stride - 1].
+  void (*transform_input[kMaxWinogradStride])(const InputTiles<Compute>& tiles);
+  void (*transform_filter[kMaxWinogradStride])(const FilterTaps<Compute>& filter);
+  void (*transform_output[kMaxWinogradStride])(const OutputTiles<Compute>& tiles);
   bool (*are_finite)(const Compute* values, int64_t count);  // whole vectors
   void (*load)(const Rows<Element, Compute>& rows);
   void (*store)(const Rows<Compute, Element>& rows);

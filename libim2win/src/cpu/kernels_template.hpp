@@ -25,6 +25,15 @@ constexpr void add_window_sums(Kernels<Element>& kernels) {
   if constexpr (kVectors < kTileVectors) add_window_sums<kVectors + 1>(kernels);
 }
 
+template <int kStride, class Element>
+constexpr void add_transforms(Kernels<Element>& kernels) {
+  using Compute = typename ComputeOf<Element>::Type;
+  kernels.transform_input[kStride - 1] = transform_input<kStride, Compute>;
+  kernels.transform_filter[kStride - 1] = transform_filter<kStride, Compute>;
+  kernels.transform_output[kStride - 1] = transform_output<kStride, Compute>;
+  if constexpr (kStride < kMaxWinogradStride) add_transforms<kStride + 1>(kernels);
+}
+
 template <class Element>
 constexpr Kernels<Element> make_kernels() {
   using Compute = typename ComputeOf<Element>::Type;
@@ -34,9 +43,7 @@ constexpr Kernels<Element> make_kernels() {
   add_window_sums<1>(kernels);
   kernels.sum_channels = sum_channels<Compute>;
   kernels.sum_plane = sum_plane<Compute>;
-  kernels.transform_input = transform_input<Compute>;
-  kernels.transform_filter = transform_filter<Compute>;
-  kernels.transform_output = transform_output<Compute>;
+  add_transforms<1>(kernels);
   kernels.are_finite = are_finite<Compute>;
   kernels.load = copy_rows<Element, Compute>;
   kernels.store = copy_rows<Compute, Element>;

@@ -1,9 +1,9 @@
 // Winograd's minimal filtering F(2 x 2, 3 x 3) (Lavin and Gray, "Fast Algorithms for Convolutional
-// Neural Networks", 2016): 16 products make 4 outputs of a channel, where the definition takes 36.
-// Tiles of the input (winograd_strips.hpp) and the filter (winograd_filter.hpp) are transformed to 16
-// points each (winograd_transforms.hpp). At each point the products, summed over the channels, are those
-// of a 1 x 1 convolution, and im2win's kernel makes them. A task takes a block of strips and some tiles
-// of filters through all of it; what it has between the steps stays in its thread's caches.
+// Neural Networks", 2016): 16 products make 4 outputs of a channel, or 25 with a stride of 2, where the
+// definition takes 36. Tiles of the input (winograd_strips.hpp) and the filter (winograd_filter.hpp) are
+// transformed to points (winograd_transforms.hpp). At each point the products, summed over the channels,
+// are those of a 1 x 1 convolution, and im2win's kernel makes them. A task takes a block of strips and some
+// tiles of filters through all of it; what it has between the steps stays in its thread's caches.
 //
 //   workspace: bias of each filter | of each thread: panel, points, products, sums
 //
@@ -35,10 +35,6 @@ namespace {
 constexpr int64_t kAlignment = 64;
 constexpr int64_t kMostTaskPixels = 4 * kMostTaskTiles;
 
-// Below these all sizes that follow fit 64 bits.
-constexpr int64_t kMostWeights = int64_t{1} << 40;  // of one tap
-constexpr int64_t kMostInputChannels = int64_t{1} << 30;
-
 // Channels, side by side, whose products are summed in one chain: some short ones err less than a long one.
 constexpr int64_t kMostChannels = 128;
 constexpr auto kChannelOffsets = [] {
@@ -51,7 +47,7 @@ constexpr auto kChannelOffsets = [] {
 int64_t task_tiles(const Problem& problem) {
   constexpr int64_t kPointElements = int64_t{128} * 1024;
   constexpr int64_t kFewest = 24;
-  return std::clamp(kPointElements / (kWinogradPoints * problem.c_per_group()), kFewest,
+  return std::clamp(kPointElements / (tile_points(problem) * problem.c_per_group()), kFewest,
                     kMostTaskTiles);
 }
 
@@ -164,11 +160,11 @@ typename Winograd<Element>::Scratch Winograd<Element>::lay_out_scratch() const {
   const int64_t width = filter_.tiles().tile_filters();
   Scratch scratch;
   scratch.points = round_up(strips_.panel_elements(), kLine);
-  scratch.products = scratch.points + kWinogradPoints * strips_.point_stride();
+  scratch.products = scratch.points + strips_.points() * strips_.point_stride();
   // With a tile more, as register tiles may have one more. An odd number of lines, so that points do not
   // compete for the same sets of a cache.
   scratch.products_stride = (ceil_div((tiles + 1) * width, kLine) | 1) * kLine;
-  scratch.sums = scratch.products + kWinogradPoints * scratch.products_stride;
+  scratch.sums = scratch.products + strips_.points() * scratch.products_stride;
   scratch.outside = scratch.sums + 4 * tiles * width;
   scratch.elements = round_up(scratch.outside + width, kLine);
   return scratch;
@@ -208,11 +204,11 @@ void Winograd<Element>::sum_tile(const Buffers& buffers, const Task& task,
   for (int64_t i = 0; i < strips; ++i) {
     const int64_t first = i * strips_.strip_tiles();
     if (are_even[i])
-      kernels_.transform_output({task.scratch + scratch_.products + first * tile.width,
-                                 scratch_.products_stride, strips_[task.strips.begin + i].tiles,
-                                 tile.width, bias_of(buffers, tile),
-                                 range_.value_or(unbounded<Compute>()), outputs + 4 * first,
-                                 is_in_place(tile) && streams_});
+      kernels_.transform_output[problem_.stride_h - 1](
+          {task.scratch + scratch_.products + first * tile.width, scratch_.products_stride,
+           strips_[task.strips.begin + i].tiles, tile.width, bias_of(buffers, tile),
+           range_.value_or(unbounded<Compute>()), outputs + 4 * first,
+           is_in_place(tile) && streams_});
   }
   if (even_strips < strips) sum_strips(buffers, task, tile, are_even, outputs);
   if (!is_in_place(tile)) write(buffers, task, tile);
@@ -254,13 +250,14 @@ void Winograd<Element>::multiply(const Task& task, const FilterTile& tile) const
   sum.offsets = kChannelOffsets.data();
   sum.bias = kNoBias;
   sum.range = unbounded<Compute>();
-  for (int64_t i = 0; i < kWinogradPoints * c; i += sum.taps) {
+  for (int64_t i = 0; i < strips_.points() * c; i += sum.taps) {
     const int64_t point = i / c;
     const int64_t channel = i % c;
     sum.taps = std::min(kMostChannels, c - channel);
     sum.is_first = channel == 0;
     sum.is_last = channel + sum.taps == c;
-    sum.filters = filter_.points(task.source.packed, tile, point) + channel * tile.width;
+    sum.filters = filter_.points(task.source.packed, tile, strips_.filter_point(point)) +
+                  channel * tile.width;
     multiply_point(tile, tiles,
                    task.scratch + scratch_.points + point * strips_.point_stride() + channel,
                    task.scratch + scratch_.products + point * scratch_.products_stride, sum);
@@ -324,7 +321,8 @@ void Winograd<Element>::sum_block(const Strip& strip, const FilterTile& tile, co
   for (int64_t i = 0; i < strip.tiles; ++i) {
     const Compute* windows[4];
     for (int64_t j = 0; j < 4; ++j)
-      windows[j] = first + j / 2 * strips_.row_stride() + (2 * i + j % 2) * strips_.column_stride();
+      windows[j] = first + j / 2 * problem_.stride_h * strips_.row_stride() +
+                   (2 * i + j % 2) * problem_.stride_w * strips_.column_stride();
     sum.windows = windows;
     sum.sums = outputs + 4 * i;
     sum.next = windows[0];
@@ -360,44 +358,6 @@ void Winograd<Element>::write(const Buffers& buffers, const Task& task,
 }
 
 }  // namespace
-
-std::string refuse_winograd(const Problem& problem) {
-  const Problem& d = problem;
-  if (d.math == IM2WIN_MATH_IEEE) return "does not take math ieee";
-  if (d.r != 3 || d.s != 3) return "takes 3 x 3 filters";
-  if (d.stride_h != 1 || d.stride_w != 1 || d.dilation_h != 1 || d.dilation_w != 1)
-    return "takes strides and dilations of 1";
-  if (exceeds(kMostWeights, {d.k, d.c_per_group()}) ||
-      exceeds(kMostInputChannels, {d.c_per_group()}))
-    return text("takes at most ", kMostInputChannels, " channels and ", kMostWeights,
-                " pairs of channel and filter");
-  return "";
-}
-
-bool is_winograd_worthwhile(const Problem& problem) {
-  const Problem& d = problem;
-  if (!refuse_winograd(d).empty()) return false;
-  // In products, as measured; vectors are filled up. Doubles, as sizes are up to 2^63.
-  constexpr double kCall = 1.4e6;     // for the threads to meet once more
-  constexpr double kTransform = 130;  // of a tile, a channel or filter
-  constexpr double kPacking = 250;    // of a weight; more, the less of its points stays in a cache
-  constexpr double kPlainPacking = 150;  // of a weight, by im2win
-  constexpr double kCache = 6 * 1024 * 1024;
-  constexpr double kVector = 16;
-  const auto c = static_cast<double>(d.c_per_group());
-  const double k = std::max(static_cast<double>(d.k_per_group()), kVector);
-  const auto n = static_cast<double>(d.n);
-  const auto groups = static_cast<double>(d.groups);
-  const double pixels = n * static_cast<double>(d.p) * static_cast<double>(d.q);
-  const double tiles =
-      n * static_cast<double>(ceil_div(d.p, 2)) * static_cast<double>(ceil_div(d.q, 2));
-  const double bytes = d.dtype == IM2WIN_FLOAT64 ? sizeof(double) : sizeof(float);
-  const double points_bytes = groups * c * k * kWinogradPoints * bytes;
-  const double packing = kPacking * (1 + points_bytes / kCache);
-  const double saved =
-      c * k * (pixels * kWinogradTaps + kPlainPacking - tiles * kWinogradPoints - packing);
-  return groups * (saved - tiles * kTransform * (std::max(c, kVector) + k)) > kCall;
-}
 
 std::unique_ptr<Convolution> configure_winograd(const Problem& problem, const Target& target) {
   return make_form<Winograd>(problem, target);

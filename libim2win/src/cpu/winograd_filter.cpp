@@ -16,8 +16,7 @@ constexpr int64_t kLine = kAlignment / sizeof(Compute);
 
 bool have_taps_first(const Problem& problem) {
   const int64_t* stride = problem.filter.stride;
-  return stride[3] == 1 && stride[2] == 3 &&
-         (problem.c_per_group() == 1 || stride[1] == kWinogradTaps);
+  return stride[3] == 1 && stride[2] == 3 && stride[1] == kWinogradTaps;
 }
 
 }  // namespace
@@ -110,8 +109,9 @@ TileKind WinogradFilter<Element>::transform_tile(const Element* filter, const Fi
     copy_block(filter, tile, begin, weights);
     const int64_t channel = (has_taps_first_ ? kWinogradTaps : 1) * tile.width;
     const int64_t column = (has_taps_first_ ? 1 : channels) * tile.width;
-    kernels_.transform_filter({weights, channel, 3 * column, column, channels, tile.width,
-                               points + begin * tile.width, point_stride(tile), spreads});
+    kernels_.transform_filter[problem_.stride_h - 1](
+        {weights, channel, 3 * column, column, channels, tile.width, points + begin * tile.width,
+         point_stride(tile), spreads});
   }
   TileKind kind = TileKind::kEven;
   for (int64_t k = 0; k < tile.width; ++k) {

@@ -10,7 +10,7 @@
 
 namespace im2win::cpu {
 
-constexpr int64_t kWinogradPoints = 16;  // that 3 x 3 taps, or 4 x 4 inputs, are transformed to
+constexpr int64_t kWinogradPoints = 16;  // that 3 x 3 taps are transformed to
 constexpr int64_t kWinogradTaps = 9;
 constexpr int64_t kBlockChannels = 16;
 constexpr int64_t kBlockTaps = kWinogradTaps * kBlockChannels;
