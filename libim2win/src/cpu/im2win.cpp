@@ -21,6 +21,7 @@
 #include "cpu/filter_tiles.hpp"
 #include "cpu/form.hpp"
 #include "cpu/im2win_division.hpp"
+#include "cpu/im2win_planes.hpp"
 #include "cpu/parallel.hpp"
 #include "cpu/sum_inside.hpp"
 #include "cpu/taps.hpp"
@@ -309,6 +310,7 @@ bool is_im2win_worthwhile(const Problem& problem) {
 }
 
 std::unique_ptr<Convolution> configure_im2win(const Problem& problem, const Target& target) {
+  if (is_by_planes(problem)) return make_im2win_planes(problem, target);
   return make_form<Im2win>(problem, target);
 }
 

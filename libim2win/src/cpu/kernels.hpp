@@ -92,6 +92,27 @@ struct WindowTile {
   int64_t next_step;    // the element at next_step times its offset
 };
 
+/// Filters of a full register tile along planes, and between the sizes of tiles.
+constexpr int kTileFilters = 6;
+constexpr int kFilterStep = 2;
+
+/// A register tile, filters times neighbouring outputs, whole vectors:
+/// output[k][i] = sum over taps of filters[k][tap] * input[offsets[tap] + i].
+template <class Compute>
+struct PlanesTile {
+  const Compute* input;
+  const int64_t* offsets;
+  int64_t taps;
+  const Compute* filters;  // each has its taps side by side
+  int64_t filter_stride;
+  const Compute* bias;  // of each filter
+  Range<Compute> range;
+  Compute* output;
+  int64_t output_stride;  // from filter to filter
+  bool streams;           // past the caches to outputs too many for them, where they are aligned
+  const Compute* next;    // to be prefetched: of each tap, what is at its offset
+};
+
 /// The largest magnitude of some values, and the sum of all.
 template <class Compute>
 struct Spread {
@@ -165,6 +186,8 @@ struct Kernels {
   void sum_pixels(int64_t vectors, int64_t pixels, const WindowTile<Compute>& tile) const {
     sum_windows[vectors - 1][(pixels - 1) / kPixelStep](tile);
   }
+  /// [vectors - 1][filters / kFilterStep - 1]
+  void (*sum_planes[kMaxTileVectors][kTileFilters / kFilterStep])(const PlanesTile<Compute>& tile);
   void (*sum_channels)(const ChannelRow<Compute>& row);
   void (*sum_plane)(const PlaneSum<Compute>& sum);
   /// Those of Winograd's algorithm: [stride - 1].

@@ -9,6 +9,7 @@
 #include "cpu/depthwise_sum_channels.hpp"
 #include "cpu/depthwise_sum_planes.hpp"
 #include "cpu/finite.hpp"
+#include "cpu/sum_planes.hpp"
 #include "cpu/sum_windows.hpp"
 #include "cpu/winograd_transforms.hpp"
 
@@ -22,6 +23,10 @@ constexpr void add_window_sums(Kernels<Element>& kernels) {
   by_pixels[0] = sum_windows<kVectors, kPixelStep, Compute>;
   by_pixels[1] = sum_windows<kVectors, 2 * kPixelStep, Compute>;
   by_pixels[2] = sum_windows<kVectors, 3 * kPixelStep, Compute>;
+  auto& by_filters = kernels.sum_planes[kVectors - 1];
+  by_filters[0] = sum_planes<kVectors, kFilterStep, Compute>;
+  by_filters[1] = sum_planes<kVectors, 2 * kFilterStep, Compute>;
+  by_filters[2] = sum_planes<kVectors, 3 * kFilterStep, Compute>;
   if constexpr (kVectors < kTileVectors) add_window_sums<kVectors + 1>(kernels);
 }
 
