@@ -40,7 +40,7 @@ bool is_winograd_worthwhile(const Problem& problem) {
   constexpr double kTransform = 8;  // of a point of a tile, a channel or filter
   constexpr double kPacking = 250;  // of a weight; more, the less of its points stays in a cache
   constexpr double kPlainPacking = 150;  // of a weight, by im2win
-  constexpr double kCache = 6 * 1024 * 1024;
+  constexpr double kCache = 10 * 1024 * 1024;
   constexpr double kVector = 16;
   const auto c = static_cast<double>(d.c_per_group());
   const double k = std::max(static_cast<double>(d.k_per_group()), kVector);
