@@ -38,7 +38,7 @@ bool is_winograd_worthwhile(const Problem& problem) {
   // In products, as measured; vectors are filled up. Doubles, as sizes are up to 2^63.
   constexpr double kCall = 1.4e6;   // for the threads to meet once more
   constexpr double kTransform = 8;  // of a point of a tile, a channel or filter
-  constexpr double kPacking = 250;  // of a weight; more, the less of its points stays in a cache
+  constexpr double kPacking = 280;  // of a weight; more, the less of its points stays in a cache
   constexpr double kPlainPacking = 150;  // of a weight, by im2win
   constexpr double kCache = 10 * 1024 * 1024;
   constexpr double kVector = 16;
@@ -51,7 +51,7 @@ bool is_winograd_worthwhile(const Problem& problem) {
                         static_cast<double>(ceil_div(d.q, 2)) * static_cast<double>(tile_points(d));
   const double bytes = d.dtype == IM2WIN_FLOAT64 ? sizeof(double) : sizeof(float);
   const double points_bytes = groups * c * k * kWinogradPoints * bytes;
-  const double packing = kPacking * (1 + points_bytes / kCache);
+  const double packing = kPacking * (has_few_tiles(d) ? 1 : 1 + points_bytes / kCache);
   const double saved = c * k * (pixels * kWinogradTaps + kPlainPacking - points - packing);
   return groups * (saved - points * kTransform * (std::max(c, kVector) + k)) > kCall;
 }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "checked.hpp"
 #include "cpu/kernels.hpp"
 #include "problem.hpp"
 
@@ -17,6 +18,12 @@ inline int64_t tile_size(const Problem& problem) { return problem.stride_h + 3; 
 /// A tile has as many as inputs.
 inline int64_t tile_points(const Problem& problem) {
   return tile_size(problem) * tile_size(problem);
+}
+
+/// Whether a task may take all tiles, so that each filter serves but once.
+inline bool has_few_tiles(const Problem& problem) {
+  const Problem& d = problem;
+  return d.n == 0 || !exceeds(kMostTaskTiles, {d.n, ceil_div(d.p, 2), ceil_div(d.q, 2)});
 }
 
 /// Tiles [begin, begin + tiles) of a row of tiles of an image.
