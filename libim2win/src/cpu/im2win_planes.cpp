@@ -1,6 +1,6 @@
 // Windows are read in place, neighbours along a row as vectors, and filters as they are, so that nothing is
-// rearranged. A task takes a piece of a row of outputs, or of a whole plane where one row of windows follows
-// the other, and goes through it by as many outputs as a register tile has, and for each through all filters
+// rearranged. A task takes some rows of outputs, or a piece of a whole plane where one row of windows follows
+// the other. It goes through them by as many outputs as a register tile has, and for each through all filters
 // of the group, as long as its windows are in the first cache.
 //
 //   workspace: bias of each filter
@@ -20,7 +20,10 @@ namespace im2win::cpu {
 namespace {
 
 constexpr int64_t kMostTaps = 192;  // above, transposing outputs takes little beside their sums
-constexpr int64_t kPieceVectors = 12;
+constexpr int64_t kPieceOutputs = 192;
+// Neighbouring rows seldom end with a line of a cache, for which two threads should seldom compete.
+constexpr int64_t kMostTaskOutputs = 2048;
+constexpr int64_t kTasksOfThread = 8;  // for threads to have even shares
 
 /// Outputs side by side whose windows are, too.
 int64_t run_length(const Problem& problem) {
@@ -28,6 +31,19 @@ int64_t run_length(const Problem& problem) {
   const bool is_one_run =
       d.q == d.w && d.stride_h == 1 && d.input.stride[2] == d.w && d.output.stride[2] == d.q;
   return is_one_run ? d.p * d.q : d.q;
+}
+
+/// Whether outputs are too many for the caches.
+bool streams(const Problem& problem) {
+  const int64_t bytes = problem.dtype == IM2WIN_FLOAT64 ? sizeof(double) : sizeof(float);
+  return problem.output.elements() * bytes > kCachedBytes;
+}
+
+/// Whether outputs can pass by the caches: all runs begin with a line, if the first does.
+bool can_stream(const Problem& problem) {
+  constexpr int64_t kLine = kMaxVectorBytes / sizeof(float);
+  const int64_t* stride = problem.output.stride;
+  return stride[1] % kLine == 0 && (run_length(problem) > problem.q || stride[2] % kLine == 0);
 }
 
 bool has_taps_side_by_side(const Problem& problem) {
@@ -45,9 +61,10 @@ class Im2winPlanes final : public Convolution {
         target_(target),
         kernels_(choose_kernels<Compute>()),
         range_(*range_of<Compute>(problem)),
-        streams_(problem.output.elements() * int64_t{sizeof(Compute)} > kCachedBytes),
+        streams_(streams(problem)),
         run_(run_length(problem)),
-        piece_(kPieceVectors * kernels_.vector_elements) {
+        runs_(problem.p * problem.q / run_),
+        piece_(runs_ == 1 ? kPieceOutputs : std::min(run_, kMostTaskOutputs)) {
     const int64_t* in = problem.input.stride;
     for (int64_t c = 0; c < problem.c_per_group(); ++c)
       for (int64_t r = 0; r < problem.r; ++r)
@@ -60,21 +77,23 @@ class Im2winPlanes final : public Convolution {
 
  private:
   /// Neighbouring outputs of a group's planes.
-  struct Piece {
+  struct Tile {
     int64_t group;
     const Compute* input;  // what the first one sees first
     Compute* output;       // of the group's first filter
   };
 
-  void sum_tile(const Buffers& buffers, const Piece& piece, int64_t vectors) const;
+  void sum_piece(const Buffers& buffers, int64_t index) const;
+  void sum_tile(const Buffers& buffers, const Tile& place, int64_t vectors) const;
 
   Problem problem_;
   Target target_;
   const Kernels<Compute>& kernels_;
   Range<Compute> range_;
-  bool streams_;  // to the output, past the caches
-  int64_t run_;
-  int64_t piece_;
+  bool streams_;                  // to the output, past the caches
+  int64_t run_;                   // outputs of one
+  int64_t runs_;                  // of an image
+  int64_t piece_;                 // of a run, at most
   std::vector<int64_t> offsets_;  // of the taps in a window
 };
 
@@ -82,31 +101,40 @@ template <class Compute>
 void Im2winPlanes<Compute>::run(const Buffers& buffers, void*) const {
   const Problem& d = problem_;
   fill_bias<Compute>(d, buffers, true, d.k_per_group(), static_cast<Compute*>(buffers.workspace));
-  const int64_t runs = d.p * d.q / run_;  // of an image
-  const int64_t pieces = ceil_div(run_, piece_);
-  parallel_for(d.n * d.groups * runs * pieces, target_.threads, [&](int64_t task, int32_t) {
-    const int64_t p = task / pieces % runs;
-    const int64_t group = task / pieces / runs % d.groups;
-    const int64_t n = task / pieces / runs / d.groups;
-    const auto* input = static_cast<const Compute*>(buffers.input) +
-                        offset(d.input, n, group * d.c_per_group(), p * d.stride_h, 0);
-    auto* output =
-        static_cast<Compute*>(buffers.output) + offset(d.output, n, group * d.k_per_group(), p, 0);
-    const int64_t end = std::min((task % pieces + 1) * piece_, run_);
-    for (int64_t i = task % pieces * piece_; i < end;) {
-      const int64_t vectors =
-          std::min<int64_t>(ceil_div(end - i, kernels_.vector_elements), kernels_.max_tile_vectors);
-      // The last tile of a run makes some outputs again.
-      const int64_t first = std::min(i, run_ - vectors * kernels_.vector_elements);
-      sum_tile(buffers, {group, input + first, output + first}, vectors);
-      i += vectors * kernels_.vector_elements;
-    }
+  const int64_t pieces = d.n * d.groups * runs_ * ceil_div(run_, piece_);
+  const int64_t most = std::clamp<int64_t>(pieces / (kTasksOfThread * target_.threads), 1,
+                                           kMostTaskOutputs / piece_);
+  parallel_for(ceil_div(pieces, most), target_.threads, [&](int64_t task, int32_t) {
+    const int64_t end = std::min((task + 1) * most, pieces);
+    for (int64_t piece = task * most; piece < end; ++piece) sum_piece(buffers, piece);
     if (streams_) std::atomic_thread_fence(std::memory_order_seq_cst);
   });
 }
 
 template <class Compute>
-void Im2winPlanes<Compute>::sum_tile(const Buffers& buffers, const Piece& piece,
+void Im2winPlanes<Compute>::sum_piece(const Buffers& buffers, int64_t index) const {
+  const Problem& d = problem_;
+  const int64_t per_run = ceil_div(run_, piece_);
+  const int64_t p = index / per_run % runs_;
+  const int64_t group = index / per_run / runs_ % d.groups;
+  const int64_t n = index / per_run / runs_ / d.groups;
+  const auto* input = static_cast<const Compute*>(buffers.input) +
+                      offset(d.input, n, group * d.c_per_group(), p * d.stride_h, 0);
+  auto* output =
+      static_cast<Compute*>(buffers.output) + offset(d.output, n, group * d.k_per_group(), p, 0);
+  const int64_t end = std::min((index % per_run + 1) * piece_, run_);
+  for (int64_t i = index % per_run * piece_; i < end;) {
+    const int64_t vectors =
+        std::min<int64_t>(ceil_div(end - i, kernels_.vector_elements), kernels_.max_tile_vectors);
+    // The last tile of a run makes some outputs again.
+    const int64_t first = std::min(i, run_ - vectors * kernels_.vector_elements);
+    sum_tile(buffers, {group, input + first, output + first}, vectors);
+    i += vectors * kernels_.vector_elements;
+  }
+}
+
+template <class Compute>
+void Im2winPlanes<Compute>::sum_tile(const Buffers& buffers, const Tile& place,
                                      int64_t vectors) const {
   const Problem& d = problem_;
   const int64_t k_per_group = d.k_per_group();
@@ -114,7 +142,7 @@ void Im2winPlanes<Compute>::sum_tile(const Buffers& buffers, const Piece& piece,
   PlanesTile<Compute> tile;
   tile.offsets = offsets_.data();
   tile.taps = static_cast<int64_t>(offsets_.size());
-  tile.input = piece.input;
+  tile.input = place.input;
   tile.filter_stride = d.filter.stride[0];
   tile.output_stride = d.output.stride[1];
   tile.range = range_;
@@ -123,13 +151,13 @@ void Im2winPlanes<Compute>::sum_tile(const Buffers& buffers, const Piece& piece,
     const int64_t filters = round_up(std::min<int64_t>(kTileFilters, k_per_group - k), kFilterStep);
     const int64_t first =
         std::min(k, k_per_group - filters);  // of an odd number one is summed again
-    const int64_t filter = piece.group * k_per_group + first;
+    const int64_t filter = place.group * k_per_group + first;
     tile.filters = static_cast<const Compute*>(buffers.filter) + filter * tile.filter_stride;
     tile.bias = static_cast<const Compute*>(buffers.workspace) + filter;
-    tile.output = piece.output + first * tile.output_stride;
+    tile.output = place.output + first * tile.output_stride;
     // Each group of filters asks for a line of what the next tile sees.
     const int64_t line = k / kTileFilters * kernels_.vector_elements;
-    tile.next = piece.input + elements + std::min(line, elements);
+    tile.next = place.input + elements + std::min(line, elements);
     kernels_.sum_planes[vectors - 1][filters / kFilterStep - 1](tile);
   }
 }
@@ -144,7 +172,8 @@ bool is_by_planes(const Problem& problem) {
       d.input.stride[3] == 1 && d.output.stride[3] == 1 && has_taps_side_by_side(d);
   return (d.dtype == IM2WIN_FLOAT32 || d.dtype == IM2WIN_FLOAT64) && is_dense && d.stride_w == 1 &&
          !d.is_padded() && d.k_per_group() >= kTileFilters && range_of<float>(d) &&
-         run_length(d) >= kShortest && !exceeds(kMostTaps, {d.c_per_group(), d.r, d.s});
+         run_length(d) >= kShortest && !exceeds(kMostTaps, {d.c_per_group(), d.r, d.s}) &&
+         (can_stream(d) || !streams(d));
 }
 
 std::unique_ptr<Convolution> make_im2win_planes(const Problem& problem, const Target& target) {
