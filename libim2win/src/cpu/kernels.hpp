@@ -85,6 +85,7 @@ struct WindowTile {
   Compute* const* sums;  // of each pixel
   bool is_first;         // or the taps before these are in the sums already
   bool is_last;          // then the sums get their bias and bounds
+  bool are_far;          // the sums, from the caches: they are asked for while the taps are summed
   const Compute* bias;   // of each filter
   Range<Compute> range;
   bool streams;         // past the caches to sums too many for them, where they are aligned

@@ -23,7 +23,7 @@ inline void prefetch_sums(const WindowTile<Compute>& tile) {
 template <int kVectors, int kPixels, class Compute>
 void sum_windows(const WindowTile<Compute>& tile) {
   constexpr int64_t kElements = VectorOf<Compute>::kElements;
-  if (!tile.streams) prefetch_sums<kVectors, kPixels>(tile);
+  if (tile.are_far) prefetch_sums<kVectors, kPixels>(tile);
   const Compute* windows[kPixels];
   Vector<Compute> sums[kPixels][kVectors] = {};
 #pragma GCC unroll 6

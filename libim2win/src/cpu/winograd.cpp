@@ -275,19 +275,26 @@ TileKind Winograd<Element>::multiply(const Task& task, const FilterTile& tile) c
   sum.offsets = kChannelOffsets.data();
   sum.bias = kNoBias;
   sum.range = unbounded<Compute>();
-  for (int64_t channel = 0; channel < c; channel += sum.taps) {
+  // A point's products stay in the first cache from part to part of the channels, unless all points of a
+  // part have just been transformed.
+  const int64_t parts = ceil_div(c, kMostChannels);
+  typename WinogradFilter<Element>::Points points = {};
+  for (int64_t i = 0; i < parts * strips_.points(); ++i) {
+    const int64_t channel = (packed != nullptr ? i % parts : i / strips_.points()) * kMostChannels;
+    const int64_t point = packed != nullptr ? i / parts : i % strips_.points();
     sum.taps = std::min(kMostChannels, c - channel);
     sum.is_first = channel == 0;
     sum.is_last = channel + sum.taps == c;
-    const auto points =
-        packed != nullptr ? filter_.points(packed, tile, channel)
-                          : filter_.transform_part(filter, tile, channel, sum.taps, part, spreads);
-    for (int64_t point = 0; point < strips_.points(); ++point) {
-      sum.filters = points.first + strips_.filter_point(point) * points.stride;
-      multiply_point(tile, tiles,
-                     task.scratch + scratch_.points + point * strips_.point_stride() + channel,
-                     task.scratch + scratch_.products + point * scratch_.products_stride, sum);
+    sum.are_far = !sum.is_first;
+    if (packed != nullptr) {
+      points = filter_.points(packed, tile, channel);
+    } else if (point == 0) {
+      points = filter_.transform_part(filter, tile, channel, sum.taps, part, spreads);
     }
+    sum.filters = points.first + strips_.filter_point(point) * points.stride;
+    multiply_point(tile, tiles,
+                   task.scratch + scratch_.points + point * strips_.point_stride() + channel,
+                   task.scratch + scratch_.products + point * scratch_.products_stride, sum);
   }
   return packed != nullptr ? TileKind::kEven : filter_.kind(tile, spreads);
 }
@@ -330,6 +337,7 @@ void Winograd<Element>::sum_strips(const Buffers& buffers, const Task& task, con
     sum.filters = filter_.block(task.source.packed, task.source.filter, tile, begin, room);
     sum.is_first = begin == 0;
     sum.is_last = begin + channels == c;
+    sum.are_far = !sum.is_first;
     for (int64_t i = task.strips.begin; i < task.strips.end; ++i) {
       const int64_t strip = i - task.strips.begin;
       if (!are_even[strip])
