@@ -24,7 +24,7 @@ from numerics import (
     strided,
     tolerance,
 )
-from problems import FILTER_EDGES, GEOMETRY, PIXEL_EDGES, Problem, same
+from problems import FILTER_EDGES, GEOMETRY, PIXEL_EDGES, Problem, around, same
 from targets import TARGETS, Target
 
 CPU_TARGETS = [pytest.param(t, id=t.algorithm) for t in TARGETS if t.device == CPU]
@@ -44,6 +44,16 @@ FEW_PIXELS = [
     *(Problem(c=116, h=1, w=w, k=130, padding=same(1)) for w in (239, 240, 241)),
     Problem(n=3, c=240, h=9, w=8, k=150, padding=((1, 0), (0, 1)), groups=2),
     Problem(n=2, c=115, h=9, w=8, k=5),
+]
+
+# Rows as long as a register tile, or a task's piece of them, is wide, planes that are one row, and
+# filters of a register tile (6) and fewer: along planes in NCHW, in float32 and float64.
+PLANES = [
+    *(Problem(n=2, c=2, h=3, w=w, k=7, s=1) for w in around(64, 128, 192)),
+    *(Problem(c=2, h=5, w=16, k=k, r=1, s=1) for k in (5, 6, 7, 9, 16)),
+    Problem(n=2, c=6, h=9, w=70, k=22, stride=(2, 1), dilation=(2, 3), groups=2),
+    Problem(c=21, h=4, w=66, k=8),
+    Problem(c=22, h=4, w=66, k=8),  # too many taps
 ]
 
 
@@ -114,6 +124,20 @@ def test_filters_packed_as_they_are_needed(problem: Problem, layout: str, dtype:
     for threads in (1, 2, 3):
         y = run(problem, x, weight, (layout, layout), threads=threads)
         assert y.tobytes() == beforehand.tobytes()
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("layout", ["nchw", "apart"])
+@pytest.mark.parametrize("problem", PLANES, ids=str)
+def test_along_planes(problem: Problem, layout: str, dtype: str) -> None:
+    """Whether filters lie side by side or not, and whoever takes a piece."""
+    x, weight = integers(problem.input_shape, dtype), integers(problem.weight_shape, dtype)
+    expected = convolution(x, weight, problem).astype(DTYPES[dtype])
+    for filters in (weight, strided(weight, "nhwc"), strided(weight, "apart")):
+        np.testing.assert_array_equal(run(problem, x, filters, (layout, layout)), expected)
+    x, weight = normal(problem.input_shape, dtype), normal(problem.weight_shape, dtype)
+    alone = run(problem, x, weight, (layout, layout), threads=1)
+    assert run(problem, x, weight, (layout, layout), threads=3).tobytes() == alone.tobytes()
 
 
 @pytest.mark.parametrize("layout", ["nchw", "nhwc"])

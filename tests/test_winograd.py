@@ -32,8 +32,18 @@ EDGES = [
     *(Problem(n=3, c=17, h=h, w=w, k=20, padding=same(1)) for h, w in [(7, 7), (9, 30), (14, 14)]),
     *(Problem(c=c, h=6, w=5, k=66, padding=((0, 1), (2, 0))) for c in around(16, 32, 128)),
     Problem(n=2, c=36, h=9, w=8, k=140, padding=same(2), groups=2),
+    # With a stride tiles are of 5 x 5 inputs, four apart.
+    *(Problem(n=2, c=5, h=h, w=w, k=7, stride=(2, 2)) for h in (3, 5, 6, 7) for w in (3, 7, 8, 9)),
+    *(Problem(c=2, h=5, w=w, k=3, stride=(2, 2), padding=same(1)) for w in around(256, 512)),
+    Problem(n=3, c=17, h=14, w=15, k=20, stride=(2, 2), padding=same(1)),
+    Problem(n=2, c=130, h=9, w=7, k=66, stride=(2, 2), padding=((0, 1), (2, 0))),
+    Problem(n=2, c=36, h=9, w=8, k=140, stride=(2, 2), padding=same(2), groups=2),
 ]
 PROBLEM = Problem(n=2, c=32, h=20, w=30, k=70, padding=same(1))
+STRIDED = replace(PROBLEM, h=40, w=59, stride=(2, 2))
+# So few tiles that filters are transformed when they are needed; channels in more than one part.
+FEW_TILES = replace(PROBLEM, c=140, h=16, w=24, stride=(2, 2))
+EACH = pytest.mark.parametrize("problem", [PROBLEM, STRIDED, FEW_TILES], ids=str)
 
 
 def run(problem: Problem, x: Array, weight: Array, **options: Any) -> Array:
@@ -58,9 +68,10 @@ def test_every_edge(problem: Problem, layout: str, dtype: str) -> None:
 
 @pytest.mark.parametrize("kind", ["gaussian", "uniform", "relu"])
 @pytest.mark.parametrize("target", [WINOGRAD, PLAIN], ids=str)
-def test_errs_less_than_the_definition_in_float32(target: Target, kind: str) -> None:
+@pytest.mark.parametrize("stride", [1, 2])
+def test_errs_less_than_the_definition_in_float32(target: Target, kind: str, stride: int) -> None:
     """Both add up in parts, and one has fewer products to add."""
-    problem = Problem(c=128, h=12, w=14, k=10)
+    problem = Problem(c=128, h=12, w=14, k=10, stride=(stride, stride))
     x, weight = data(problem)
     if kind == "uniform":
         x, weight = (generator(a.shape).random(a.shape, np.float32) for a in (x, weight))
@@ -69,7 +80,8 @@ def test_errs_less_than_the_definition_in_float32(target: Target, kind: str) -> 
     exact = convolution(x, weight, problem)
     one_by_one = np.zeros_like(exact, np.float32)
     for c, r, s in np.ndindex(weight.shape[1:]):
-        one_by_one += x[:, None, c, r : r + 10, s : s + 12] * weight[:, c, r, s, None, None]
+        inputs = x[:, None, c, r : r + 10 : stride, s : s + 12 : stride]
+        one_by_one += inputs * weight[:, c, r, s, None, None]
     errors = [np.linalg.norm(y - exact) for y in (target.run(problem, x, weight), one_by_one)]
     assert errors[0] < 0.9 * errors[1]
 
@@ -77,78 +89,100 @@ def test_errs_less_than_the_definition_in_float32(target: Target, kind: str) -> 
 @pytest.mark.parametrize("scale", [1e3, 1e15, 1e30, 1e37])
 @pytest.mark.parametrize("where", ["input", "weight"])
 @pytest.mark.parametrize("dtype", ["float64", "float32", "bfloat16"])
-def test_a_value_that_stands_out(dtype: str, where: str, scale: float) -> None:
+@EACH
+def test_a_value_that_stands_out(problem: Problem, dtype: str, where: str, scale: float) -> None:
     """Where it meets a factor near zero, the result is no less exact for its neighbours."""
-    x, weight = data(PROBLEM, dtype)
+    x, weight = data(problem, dtype)
     if where == "input":
         x[1, 3, 7, 11] = scale
         weight[:, 3, 1, 1] *= 1e-4
     else:
         weight[5, 3, 1, 2] = scale
         x[:, 3, ::2, ::2] *= 1e-4
-    assert_convolved(run(PROBLEM, x, weight), x, weight, PROBLEM, "winograd")
+    assert_convolved(run(problem, x, weight), x, weight, problem, "winograd")
 
 
-def test_magnitudes_over_forty_powers_of_two() -> None:
-    x, weight = data(PROBLEM)
+@EACH
+def test_magnitudes_over_forty_powers_of_two(problem: Problem) -> None:
+    x, weight = data(problem)
     wide = np.exp2(generator("wide").uniform(-20, 20, x.shape)).astype(np.float32)
-    assert_convolved(run(PROBLEM, x * wide, weight), x * wide, weight, PROBLEM, "winograd")
+    assert_convolved(run(problem, x * wide, weight), x * wide, weight, problem, "winograd")
     wide = np.exp2(generator("wide").uniform(-20, 20, weight.shape)).astype(np.float32)
-    assert_convolved(run(PROBLEM, x, weight * wide), x, weight * wide, PROBLEM, "winograd")
+    assert_convolved(run(problem, x, weight * wide), x, weight * wide, problem, "winograd")
 
 
-def test_filters_that_copy_their_input_copy_it_exactly() -> None:
-    x, weight = data(PROBLEM)
+@EACH
+def test_filters_that_copy_their_input_copy_it_exactly(problem: Problem) -> None:
+    x, weight = data(problem)
     weight[:] = 0
-    for k in range(PROBLEM.k):
-        weight[k, k % PROBLEM.c, 1, 1] = 1
-    y = run(PROBLEM, x, weight)
-    np.testing.assert_array_equal(y, x[:, np.arange(PROBLEM.k) % PROBLEM.c])
+    for k in range(problem.k):
+        weight[k, k % problem.c, 1, 1] = 1
+    y = run(problem, x, weight)
+    copied = x[:, np.arange(problem.k) % problem.c, :: problem.stride[0], :: problem.stride[1]]
+    np.testing.assert_array_equal(y, copied)
 
 
 @pytest.mark.parametrize(
     ("of_inputs", "of_weights"), [(-140, 40), (40, -140), (125, -125), (-125, 125), (60, 60)]
 )
-def test_neither_overflows_nor_underflows_on_the_way(of_inputs: int, of_weights: int) -> None:
+@EACH
+def test_neither_overflows_nor_underflows_on_the_way(
+    problem: Problem, of_inputs: int, of_weights: int
+) -> None:
     """Sums of four inputs may, where the result does not, and half a weight lose its last bit."""
-    x, weight = data(PROBLEM)
+    x, weight = data(problem)
     x, weight = np.ldexp(x, of_inputs), np.ldexp(weight, of_weights)
-    assert_convolved(run(PROBLEM, x, weight), x, weight, PROBLEM, "winograd")
+    assert_convolved(run(problem, x, weight), x, weight, problem, "winograd")
+
+
+def windows_with(problem: Problem, position: int) -> slice:
+    """Along an axis, those that see a position."""
+    stride, (padding, _) = problem.stride[0], problem.padding[0]
+    return slice(-((2 - padding - position) // stride), (position + padding) // stride + 1)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 @pytest.mark.parametrize("padding", [same(0), same(1)])
-def test_what_is_not_finite_stays_in_its_windows(padding: Any, value: float) -> None:
-    problem = replace(PROBLEM, padding=padding)
+@EACH
+def test_what_is_not_finite_stays_in_its_windows(
+    problem: Problem, padding: Any, value: float
+) -> None:
+    problem = replace(problem, padding=padding)
     x, weight = data(problem)
     clean = run(problem, x, weight)
     x[0, 9, 10, 12] = value
     y = run(problem, x, weight)
-    margin = padding[0][0]
-    seen = (slice(0, 1), slice(None), *(slice(i - 2 + margin, i + 1 + margin) for i in (10, 12)))
+    seen = (slice(0, 1), slice(None), *(windows_with(problem, i) for i in (10, 12)))
     assert not np.isfinite(y[seen]).any()
     y[seen] = clean[seen]
     np.testing.assert_allclose(y, clean, rtol=1e-4, atol=1e-4)
 
 
-def test_the_same_bits_on_any_number_of_threads() -> None:
+@EACH
+def test_the_same_bits_on_any_number_of_threads(problem: Problem) -> None:
     """With strips, and filters, of both kinds."""
-    x, weight = data(PROBLEM)
+    x, weight = data(problem)
     x[0, 0, 5, 5] = weight[69, 0, 0, 0] = 1e5
-    alone = run(PROBLEM, x, weight, threads=1)
+    alone = run(problem, x, weight, threads=1)
     for threads in (2, 3, 7, 64):
-        assert run(PROBLEM, x, weight, threads=threads).tobytes() == alone.tobytes()
+        assert run(problem, x, weight, threads=threads).tobytes() == alone.tobytes()
 
 
 @pytest.mark.parametrize("layout", ["nchw", "nhwc"])
-def test_a_packed_filter_gives_the_same_bits(layout: str) -> None:
+@EACH
+def test_a_packed_filter_gives_the_same_bits(problem: Problem, layout: str) -> None:
     """It holds what filters, and inputs, that stand out are multiplied by."""
-    x, weight = data(PROBLEM)
+    x, weight = data(problem)
     x[0, 0, 5, 5] = weight[69, 0, 0, 0] = 1e5
     if layout == "nhwc":
         x, weight = (np.ascontiguousarray(a.transpose(0, 2, 3, 1)) for a in (x, weight))
     plan = im2win.Conv2dPlan(
-        x.shape, weight.shape, layout=layout.upper(), padding=1, algorithm="winograd"
+        x.shape,
+        weight.shape,
+        layout=layout.upper(),
+        stride=problem.stride,
+        padding=1,
+        algorithm="winograd",
     )
     assert plan.pack(weight)(x).tobytes() == plan(x, weight).tobytes()
 
@@ -160,8 +194,11 @@ def test_a_packed_filter_gives_the_same_bits(layout: str) -> None:
         (Problem(n=4, c=64, h=56, w=56, k=64, padding=same(1)), "tf32", "winograd"),
         (Problem(n=4, c=64, h=56, w=56, k=64, padding=same(1)), "ieee", "im2win"),
         (Problem(n=4, c=3, h=56, w=56, k=64, padding=same(1)), "fp32", "im2win"),
-        (Problem(c=512, h=7, w=7, k=512, padding=same(1)), "fp32", "im2win"),
-        (Problem(c=64, h=56, w=56, k=64, stride=(2, 2)), "fp32", "im2win"),
+        (Problem(c=512, h=7, w=7, k=512, padding=same(1)), "fp32", "winograd"),
+        (Problem(c=512, h=7, w=7, k=512), "fp32", "im2win"),
+        (Problem(c=128, h=56, w=56, k=128, stride=(2, 2), padding=same(1)), "fp32", "winograd"),
+        (Problem(c=16, h=56, w=56, k=64, stride=(2, 2)), "fp32", "im2win"),
+        (Problem(c=128, h=56, w=56, k=128, stride=(2, 1)), "fp32", "im2win"),
         (Problem(c=64, h=56, w=56, k=64, s=5), "fp32", "im2win"),
     ],
 )

@@ -188,9 +188,9 @@ inline void transpose_block(const Source* source, int64_t step, Target* target, 
 
 constexpr int64_t kLineBytes = 64;  // of a cache
 
-template <int kSize, class Scalar>
+template <int kSize, bool kAreWritten = false, class Scalar>
 inline void prefetch_rows(const Scalar* first, int64_t stride) {
-  for (int i = 0; i < kSize; ++i) __builtin_prefetch(first + i * stride);
+  for (int i = 0; i < kSize; ++i) __builtin_prefetch(first + i * stride, kAreWritten);
 }
 
 template <int kSize, class Source, class Target>
@@ -234,13 +234,17 @@ inline void stream_transpose(const Rows<Scalar, Scalar>& rows) {
   }
 }
 
-/// Rows whose elements lie side by side in the source. Blocks at an edge overlap the ones before.
+/// Rows whose elements lie side by side in the source. Blocks at an edge overlap the ones before. Parts of
+/// longer rows, which calls to come continue, are too many streams for a processor to see what is written
+/// next: it is asked for.
 template <int kSize, class Source, class Target>
 void transpose(const Rows<Source, Target>& rows) {
   constexpr int64_t kLine = kLineBytes / sizeof(Source);  // elements of a line of the cache
+  constexpr int64_t kTargetLine = kLineBytes / sizeof(Target);
   if constexpr (std::is_same_v<Source, Target> && kSize * sizeof(Target) == IM2WIN_VECTOR_BYTES) {
     if (rows.streams && rows.count <= kMostStreamed) return stream_transpose<kSize>(rows);
   }
+  const bool are_parts = rows.target_stride > rows.count;
   for (int64_t i = 0; i < rows.count; i += kSize) {
     const int64_t element = i + kSize <= rows.count ? i : rows.count - kSize;
     for (int64_t r = 0; r < rows.rows; r += kSize) {
@@ -252,6 +256,8 @@ void transpose(const Rows<Source, Target>& rows) {
                                  ? source + kLine
                                  : rows.source + (element + kSize) * rows.source_step,
                              rows.source_step);
+      if (are_parts && i % kTargetLine == 0)
+        prefetch_rows<kSize, true>(target + 2 * kTargetLine, rows.target_stride);
       transpose_block<kSize>(source, rows.source_step, target, rows.target_stride);
     }
   }

@@ -21,6 +21,7 @@
 #include "cpu/filter_tiles.hpp"
 #include "cpu/form.hpp"
 #include "cpu/im2win_division.hpp"
+#include "cpu/im2win_planes.hpp"
 #include "cpu/parallel.hpp"
 #include "cpu/sum_inside.hpp"
 #include "cpu/taps.hpp"
@@ -120,7 +121,7 @@ class Im2win final : public Convolution {
   void sum_tile(const Buffers& buffers, const Chunk& chunk, const Filters& filters,
                 const FilterTile& tile) const;
   void sum_taps(const Chunk& chunk, const Filters& filters, const FilterTile& tile,
-                WindowTile<Compute>& sum, Compute* const* sums, bool streams) const;
+                WindowTile<Compute>& sum, Compute* const* sums, bool is_in_place) const;
   void sum_part(const Chunk& chunk, const FilterTile& tile, int64_t first_tap, bool is_inside,
                 WindowTile<Compute>& sum, Compute* const* sums) const;
   int64_t part_taps() const {
@@ -237,13 +238,14 @@ void Im2win<Element>::sum_tile(const Buffers& buffers, const Chunk& chunk, const
   WindowTile<Compute> sum = {};
   sum.bias = bias_of(buffers, tile);
   sum.range = range_.value_or(unbounded<Compute>());
-  sum_taps(chunk, filters, tile, sum, sums, is_in_place && streams_);
+  sum_taps(chunk, filters, tile, sum, sums, is_in_place);
   if (!is_in_place) write(buffers, chunk, tile, rows);
 }
 
 template <class Element>
 void Im2win<Element>::sum_taps(const Chunk& chunk, const Filters& filters, const FilterTile& tile,
-                               WindowTile<Compute>& sum, Compute* const* sums, bool streams) const {
+                               WindowTile<Compute>& sum, Compute* const* sums,
+                               bool is_in_place) const {
   const int64_t taps = problem_.window_elements();
   const int64_t part = part_taps();
   for (int64_t tap = 0; tap < taps; tap += part) {
@@ -259,7 +261,8 @@ void Im2win<Element>::sum_taps(const Chunk& chunk, const Filters& filters, const
     }
     sum.is_first = tap == 0;
     sum.is_last = tap + part >= taps;
-    sum.streams = streams && sum.is_last;
+    sum.streams = is_in_place && streams_ && sum.is_last;
+    sum.are_far = !sum.streams && (is_in_place || !sum.is_first);
     sum_part(chunk, tile, tap, problem_.is_padded() && !are_finite, sum, sums);
   }
 }
@@ -309,6 +312,7 @@ bool is_im2win_worthwhile(const Problem& problem) {
 }
 
 std::unique_ptr<Convolution> configure_im2win(const Problem& problem, const Target& target) {
+  if (is_by_planes(problem)) return make_im2win_planes(problem, target);
   return make_form<Im2win>(problem, target);
 }
 

@@ -72,6 +72,7 @@ constexpr int kTilePixels = 6;
 constexpr int kPixelStep = 2;  // between the sizes of tiles
 constexpr int kMaxTileVectors = 4;
 constexpr int kMaxVectorBytes = 64;
+constexpr int kMaxWinogradStride = 2;
 
 /// A register tile, pixels times filters: sums[pixel][f] = sum over taps of
 /// windows[pixel][offsets[tap]] * filters[tap * F + f], F being the tile's filters, whole vectors.
@@ -84,11 +85,33 @@ struct WindowTile {
   Compute* const* sums;  // of each pixel
   bool is_first;         // or the taps before these are in the sums already
   bool is_last;          // then the sums get their bias and bounds
+  bool are_far;          // the sums, from the caches: they are asked for while the taps are summed
   const Compute* bias;   // of each filter
   Range<Compute> range;
   bool streams;         // past the caches to sums too many for them, where they are aligned
   const Compute* next;  // what follows the windows in memory, to be prefetched: of each tap
   int64_t next_step;    // the element at next_step times its offset
+};
+
+/// Filters of a full register tile along planes, and between the sizes of tiles.
+constexpr int kTileFilters = 6;
+constexpr int kFilterStep = 2;
+
+/// A register tile, filters times neighbouring outputs, whole vectors:
+/// output[k][i] = sum over taps of filters[k][tap] * input[offsets[tap] + i].
+template <class Compute>
+struct PlanesTile {
+  const Compute* input;
+  const int64_t* offsets;
+  int64_t taps;
+  const Compute* filters;  // each has its taps side by side
+  int64_t filter_stride;
+  const Compute* bias;  // of each filter
+  Range<Compute> range;
+  Compute* output;
+  int64_t output_stride;  // from filter to filter
+  bool streams;           // past the caches to outputs too many for them, where they are aligned
+  const Compute* next;    // to be prefetched: of each tap, what is at its offset
 };
 
 /// The largest magnitude of some values, and the sum of all.
@@ -98,8 +121,8 @@ struct Spread {
   Compute sum;
 };
 
-/// Neighbouring tiles of 4 x 4 inputs, two columns apart, channels being next to each other: to be
-/// transformed to 16 points a tile and channel. `channels` is a whole number of vectors.
+/// Neighbouring tiles of inputs, of what 2 x 2 outputs see, channels being next to each other: to be
+/// transformed to as many points a tile and channel. `channels` is a whole number of vectors.
 template <class Compute>
 struct InputTiles {
   const Compute* input;  // of the first tile
@@ -126,7 +149,7 @@ struct FilterTaps {
   Spread<Compute>* spreads;  // of each filter: what is found is added to them
 };
 
-/// Sums of products at the 16 points of each tile, to be made its 2 x 2 outputs.
+/// Sums of products at the points of each tile, to be made its 2 x 2 outputs.
 template <class Compute>
 struct OutputTiles {
   const Compute* products;  // point, tile, filter
@@ -164,11 +187,14 @@ struct Kernels {
   void sum_pixels(int64_t vectors, int64_t pixels, const WindowTile<Compute>& tile) const {
     sum_windows[vectors - 1][(pixels - 1) / kPixelStep](tile);
   }
+  /// [vectors - 1][filters / kFilterStep - 1]
+  void (*sum_planes[kMaxTileVectors][kTileFilters / kFilterStep])(const PlanesTile<Compute>& tile);
   void (*sum_channels)(const ChannelRow<Compute>& row);
   void (*sum_plane)(const PlaneSum<Compute>& sum);
-  void (*transform_input)(const InputTiles<Compute>& tiles);
-  void (*transform_filter)(const FilterTaps<Compute>& filter);
-  void (*transform_output)(const OutputTiles<Compute>& tiles);
+  /// Those of Winograd's algorithm: [stride - 1].
+  void (*transform_input[kMaxWinogradStride])(const InputTiles<Compute>& tiles);
+  void (*transform_filter[kMaxWinogradStride])(const FilterTaps<Compute>& filter);
+  void (*transform_output[kMaxWinogradStride])(const OutputTiles<Compute>& tiles);
   bool (*are_finite)(const Compute* values, int64_t count);  // whole vectors
   void (*load)(const Rows<Element, Compute>& rows);
   void (*store)(const Rows<Compute, Element>& rows);

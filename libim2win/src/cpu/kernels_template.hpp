@@ -9,6 +9,7 @@
 #include "cpu/depthwise_sum_channels.hpp"
 #include "cpu/depthwise_sum_planes.hpp"
 #include "cpu/finite.hpp"
+#include "cpu/sum_planes.hpp"
 #include "cpu/sum_windows.hpp"
 #include "cpu/winograd_transforms.hpp"
 
@@ -22,7 +23,20 @@ constexpr void add_window_sums(Kernels<Element>& kernels) {
   by_pixels[0] = sum_windows<kVectors, kPixelStep, Compute>;
   by_pixels[1] = sum_windows<kVectors, 2 * kPixelStep, Compute>;
   by_pixels[2] = sum_windows<kVectors, 3 * kPixelStep, Compute>;
+  auto& by_filters = kernels.sum_planes[kVectors - 1];
+  by_filters[0] = sum_planes<kVectors, kFilterStep, Compute>;
+  by_filters[1] = sum_planes<kVectors, 2 * kFilterStep, Compute>;
+  by_filters[2] = sum_planes<kVectors, 3 * kFilterStep, Compute>;
   if constexpr (kVectors < kTileVectors) add_window_sums<kVectors + 1>(kernels);
+}
+
+template <int kStride, class Element>
+constexpr void add_transforms(Kernels<Element>& kernels) {
+  using Compute = typename ComputeOf<Element>::Type;
+  kernels.transform_input[kStride - 1] = transform_input<kStride, Compute>;
+  kernels.transform_filter[kStride - 1] = transform_filter<kStride, Compute>;
+  kernels.transform_output[kStride - 1] = transform_output<kStride, Compute>;
+  if constexpr (kStride < kMaxWinogradStride) add_transforms<kStride + 1>(kernels);
 }
 
 template <class Element>
@@ -34,9 +48,7 @@ constexpr Kernels<Element> make_kernels() {
   add_window_sums<1>(kernels);
   kernels.sum_channels = sum_channels<Compute>;
   kernels.sum_plane = sum_plane<Compute>;
-  kernels.transform_input = transform_input<Compute>;
-  kernels.transform_filter = transform_filter<Compute>;
-  kernels.transform_output = transform_output<Compute>;
+  add_transforms<1>(kernels);
   kernels.are_finite = are_finite<Compute>;
   kernels.load = copy_rows<Element, Compute>;
   kernels.store = copy_rows<Compute, Element>;

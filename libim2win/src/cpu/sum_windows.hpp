@@ -9,7 +9,7 @@ namespace {
 // Of filters: as many as leave registers for their factors.
 constexpr int kTileVectors = IM2WIN_VECTOR_BYTES == 64 ? 4 : 2;
 
-/// The sums that a tile continues: on their way to the cache while its taps are summed.
+/// Where a tile's sums go: on its way to the cache while its taps are summed.
 template <int kVectors, int kPixels, class Compute>
 inline void prefetch_sums(const WindowTile<Compute>& tile) {
   for (int pixel = 0; pixel < kPixels; ++pixel)
@@ -23,7 +23,7 @@ inline void prefetch_sums(const WindowTile<Compute>& tile) {
 template <int kVectors, int kPixels, class Compute>
 void sum_windows(const WindowTile<Compute>& tile) {
   constexpr int64_t kElements = VectorOf<Compute>::kElements;
-  if (!tile.is_first) prefetch_sums<kVectors, kPixels>(tile);
+  if (tile.are_far) prefetch_sums<kVectors, kPixels>(tile);
   const Compute* windows[kPixels];
   Vector<Compute> sums[kPixels][kVectors] = {};
 #pragma GCC unroll 6

@@ -1,11 +1,14 @@
 // Winograd's minimal filtering F(2 x 2, 3 x 3) (Lavin and Gray, "Fast Algorithms for Convolutional
-// Neural Networks", 2016): 16 products make 4 outputs of a channel, where the definition takes 36.
-// Tiles of the input (winograd_strips.hpp) and the filter (winograd_filter.hpp) are transformed to 16
-// points each (winograd_transforms.hpp). At each point the products, summed over the channels, are those
-// of a 1 x 1 convolution, and im2win's kernel makes them. A task takes a block of strips and some tiles
-// of filters through all of it; what it has between the steps stays in its thread's caches.
+// Neural Networks", 2016): 16 products make 4 outputs of a channel, or 25 with a stride of 2, where the
+// definition takes 36. Tiles of the input (winograd_strips.hpp) and the filter (winograd_filter.hpp) are
+// transformed to points (winograd_transforms.hpp). At each point the products, summed over the channels,
+// are those of a 1 x 1 convolution, and im2win's kernel makes them. A task takes a block of strips and some
+// tiles of filters through all of it; what it has between the steps stays in its thread's caches. Where one
+// task takes all tiles of inputs, a filter that is not transformed yet serves but once: it is transformed
+// when it is needed, by parts of a tile of filters that stay in a cache.
 //
 //   workspace: bias of each filter | of each thread: panel, points, products, sums
+//   transforming as it goes: a part of a tile of filters per thread
 //
 // The transforms add inputs, and weights, that the definition multiplies by factors of their own. What
 // is rounded in doing so is small beside the sum of magnitudes that the result's error is measured by,
@@ -35,10 +38,6 @@ namespace {
 constexpr int64_t kAlignment = 64;
 constexpr int64_t kMostTaskPixels = 4 * kMostTaskTiles;
 
-// Below these all sizes that follow fit 64 bits.
-constexpr int64_t kMostWeights = int64_t{1} << 40;  // of one tap
-constexpr int64_t kMostInputChannels = int64_t{1} << 30;
-
 // Channels, side by side, whose products are summed in one chain: some short ones err less than a long one.
 constexpr int64_t kMostChannels = 128;
 constexpr auto kChannelOffsets = [] {
@@ -49,9 +48,10 @@ constexpr auto kChannelOffsets = [] {
 
 /// Tiles of a task, whose points shall stay in a cache beside those of the filters.
 int64_t task_tiles(const Problem& problem) {
+  if (has_few_tiles(problem)) return kMostTaskTiles;
   constexpr int64_t kPointElements = int64_t{128} * 1024;
   constexpr int64_t kFewest = 24;
-  return std::clamp(kPointElements / (kWinogradPoints * problem.c_per_group()), kFewest,
+  return std::clamp(kPointElements / (tile_points(problem) * problem.c_per_group()), kFewest,
                     kMostTaskTiles);
 }
 
@@ -70,14 +70,19 @@ class Winograd final : public Convolution {
     filter_.transform(static_cast<const Element*>(filter), true, target_.threads, packed);
   }
   void run(const Buffers& buffers, void*) const override {
-    run_tasks(buffers, {buffers.filter, nullptr});
+    run_tasks(buffers, {buffers.filter, nullptr, nullptr});
   }
 
-  int64_t packing_bytes() const override { return filter_.bytes(); }
+  int64_t packing_bytes() const override {
+    return transforms_as_it_goes_ ? part_elements_ * target_.threads * int64_t{sizeof(Compute)}
+                                  : filter_.bytes();
+  }
   void pack_and_run(const Buffers& buffers, void* packed, void*) const override {
     const auto* filter = static_cast<const Element*>(buffers.filter);
+    if (transforms_as_it_goes_)
+      return run_tasks(buffers, {nullptr, filter, static_cast<Compute*>(packed)});
     filter_.transform(filter, false, target_.threads, packed);
-    run_tasks(buffers, {packed, filter});
+    run_tasks(buffers, {packed, filter, nullptr});
   }
 
  private:
@@ -92,8 +97,9 @@ class Winograd final : public Convolution {
   };
 
   struct Source {
-    const void* packed;
+    const void* packed;     // null: it is transformed, some channels of a tile at a time, to `part`
     const Element* filter;  // null if the packed one has blocks
+    Compute* part;
   };
 
   struct Task {
@@ -108,10 +114,10 @@ class Winograd final : public Convolution {
   void sum_tile(const Buffers& buffers, const Task& task, const FilterTile& tile) const;
   void find_outputs(const Buffers& buffers, const Task& task, const FilterTile& tile,
                     Compute** outputs) const;
-  void multiply(const Task& task, const FilterTile& tile) const;
+  TileKind multiply(const Task& task, const FilterTile& tile) const;
   void multiply_point(const FilterTile& tile, int64_t tiles, const Compute* inputs,
                       Compute* products, WindowTile<Compute>& sum) const;
-  void sum_strips(const Buffers& buffers, const Task& task, const FilterTile& tile,
+  void sum_strips(const Buffers& buffers, const Task& task, const FilterTile& tile, bool is_finite,
                   const bool* are_even, Compute* const* outputs) const;
   void sum_block(const Strip& strip, const FilterTile& tile, const Compute* first, bool is_finite,
                  WindowTile<Compute>& sum, Compute* const* outputs) const;
@@ -135,6 +141,8 @@ class Winograd final : public Convolution {
   WinogradStrips<Element> strips_;
   WinogradFilter<Element> filter_;
   Division division_;
+  bool transforms_as_it_goes_;
+  int64_t part_elements_;  // of the filters, of a thread
   bool writes_in_place_;
   bool streams_;  // to the output, past the caches
   int64_t bias_bytes_;
@@ -149,8 +157,13 @@ Winograd<Element>::Winograd(const Problem& problem, const Target& target)
       range_(has_unit_stride(problem.output) ? range_of<Compute>(problem) : std::nullopt),
       strips_(problem, task_tiles(problem)),
       filter_(problem),
-      division_(divide_rows({std::max<int64_t>(strips_.count(), 1), strips_.per_block(), false},
-                            problem.groups, filter_.tiles().per_group(), target.threads)),
+      division_(divide_rows(
+          {std::max<int64_t>(strips_.count(), 1), strips_.per_block(), has_few_tiles(problem)},
+          problem.groups, filter_.tiles().per_group(), target.threads)),
+      transforms_as_it_goes_(division_.rows >= strips_.count()),
+      part_elements_(transforms_as_it_goes_
+                         ? filter_.part_elements(std::min(problem.c_per_group(), kMostChannels))
+                         : 0),
       writes_in_place_(std::is_same_v<Element, Compute> && range_ && problem.output.stride[1] == 1),
       streams_(problem.output.elements() * int64_t{sizeof(Element)} > kCachedBytes),
       bias_bytes_(round_up(
@@ -164,11 +177,11 @@ typename Winograd<Element>::Scratch Winograd<Element>::lay_out_scratch() const {
   const int64_t width = filter_.tiles().tile_filters();
   Scratch scratch;
   scratch.points = round_up(strips_.panel_elements(), kLine);
-  scratch.products = scratch.points + kWinogradPoints * strips_.point_stride();
+  scratch.products = scratch.points + strips_.points() * strips_.point_stride();
   // With a tile more, as register tiles may have one more. An odd number of lines, so that points do not
   // compete for the same sets of a cache.
   scratch.products_stride = (ceil_div((tiles + 1) * width, kLine) | 1) * kLine;
-  scratch.sums = scratch.products + kWinogradPoints * scratch.products_stride;
+  scratch.sums = scratch.products + strips_.points() * scratch.products_stride;
   scratch.outside = scratch.sums + 4 * tiles * width;
   scratch.elements = round_up(scratch.outside + width, kLine);
   return scratch;
@@ -184,6 +197,7 @@ void Winograd<Element>::run_tasks(const Buffers& buffers, const Source& source) 
     const Share share = division_.share(index);
     Task task = {};
     task.source = source;
+    task.source.part += thread * part_elements_;
     task.strips = {share.group, share.begin, share.end};
     task.scratch = scratch + thread * scratch_.elements;
     strips_.fill(static_cast<const Element*>(buffers.input), task.strips, task.scratch);
@@ -199,22 +213,21 @@ void Winograd<Element>::sum_tile(const Buffers& buffers, const Task& task,
                                  const FilterTile& tile) const {
   Compute* outputs[kMostTaskPixels];
   find_outputs(buffers, task, tile, outputs);
-  const bool is_even = filter_.kind(task.source.packed, tile) == TileKind::kEven;
+  const TileKind kind = multiply(task, tile);
   const int64_t strips = task.strips.end - task.strips.begin;
   bool are_even[kMostTaskTiles];
-  for (int64_t i = 0; i < strips; ++i) are_even[i] = is_even && task.are_even[i];
-  const int64_t even_strips = std::count(are_even, are_even + strips, true);
-  if (even_strips > 0) multiply(task, tile);
+  for (int64_t i = 0; i < strips; ++i) are_even[i] = kind == TileKind::kEven && task.are_even[i];
   for (int64_t i = 0; i < strips; ++i) {
     const int64_t first = i * strips_.strip_tiles();
     if (are_even[i])
-      kernels_.transform_output({task.scratch + scratch_.products + first * tile.width,
-                                 scratch_.products_stride, strips_[task.strips.begin + i].tiles,
-                                 tile.width, bias_of(buffers, tile),
-                                 range_.value_or(unbounded<Compute>()), outputs + 4 * first,
-                                 is_in_place(tile) && streams_});
+      kernels_.transform_output[problem_.stride_h - 1](
+          {task.scratch + scratch_.products + first * tile.width, scratch_.products_stride,
+           strips_[task.strips.begin + i].tiles, tile.width, bias_of(buffers, tile),
+           range_.value_or(unbounded<Compute>()), outputs + 4 * first,
+           is_in_place(tile) && streams_});
   }
-  if (even_strips < strips) sum_strips(buffers, task, tile, are_even, outputs);
+  if (std::count(are_even, are_even + strips, false) > 0)
+    sum_strips(buffers, task, tile, kind != TileKind::kNotFinite, are_even, outputs);
   if (!is_in_place(tile)) write(buffers, task, tile);
 }
 
@@ -243,28 +256,47 @@ void Winograd<Element>::find_outputs(const Buffers& buffers, const Task& task,
   }
 }
 
-/// The products of all points, summed over the channels.
+/// The products of all points, summed over the channels, if the filters are even. Those that are transformed
+/// on the way are known to be, or not, once they have been multiplied.
 template <class Element>
-void Winograd<Element>::multiply(const Task& task, const FilterTile& tile) const {
+TileKind Winograd<Element>::multiply(const Task& task, const FilterTile& tile) const {
   static constexpr Compute kNoBias[WinogradFilter<Element>::Block::kMostFilters] = {};
-  const int64_t tiles = (task.strips.end - task.strips.begin - 1) * strips_.strip_tiles() +
-                        strips_[task.strips.end - 1].tiles;
+  const auto& [packed, filter, part] = task.source;
+  const int64_t strips = task.strips.end - task.strips.begin;
+  if (packed != nullptr) {
+    const TileKind kind = filter_.kind(packed, tile);
+    if (kind != TileKind::kEven || std::count(task.are_even, task.are_even + strips, true) == 0)
+      return kind;
+  }
+  const int64_t tiles = (strips - 1) * strips_.strip_tiles() + strips_[task.strips.end - 1].tiles;
   const int64_t c = problem_.c_per_group();
+  typename WinogradFilter<Element>::Spreads spreads = {};
   WindowTile<Compute> sum = {};
   sum.offsets = kChannelOffsets.data();
   sum.bias = kNoBias;
   sum.range = unbounded<Compute>();
-  for (int64_t i = 0; i < kWinogradPoints * c; i += sum.taps) {
-    const int64_t point = i / c;
-    const int64_t channel = i % c;
+  // A point's products stay in the first cache from part to part of the channels, unless all points of a
+  // part have just been transformed.
+  const int64_t parts = ceil_div(c, kMostChannels);
+  typename WinogradFilter<Element>::Points points = {};
+  for (int64_t i = 0; i < parts * strips_.points(); ++i) {
+    const int64_t channel = (packed != nullptr ? i % parts : i / strips_.points()) * kMostChannels;
+    const int64_t point = packed != nullptr ? i / parts : i % strips_.points();
     sum.taps = std::min(kMostChannels, c - channel);
     sum.is_first = channel == 0;
     sum.is_last = channel + sum.taps == c;
-    sum.filters = filter_.points(task.source.packed, tile, point) + channel * tile.width;
+    sum.are_far = !sum.is_first;
+    if (packed != nullptr) {
+      points = filter_.points(packed, tile, channel);
+    } else if (point == 0) {
+      points = filter_.transform_part(filter, tile, channel, sum.taps, part, spreads);
+    }
+    sum.filters = points.first + strips_.filter_point(point) * points.stride;
     multiply_point(tile, tiles,
                    task.scratch + scratch_.points + point * strips_.point_stride() + channel,
                    task.scratch + scratch_.products + point * scratch_.products_stride, sum);
   }
+  return packed != nullptr ? TileKind::kEven : filter_.kind(tile, spreads);
 }
 
 template <class Element>
@@ -289,9 +321,9 @@ void Winograd<Element>::multiply_point(const FilterTile& tile, int64_t tiles, co
 /// Those that are not even, as the definition has them, by blocks of channels.
 template <class Element>
 void Winograd<Element>::sum_strips(const Buffers& buffers, const Task& task, const FilterTile& tile,
-                                   const bool* are_even, Compute* const* outputs) const {
+                                   bool is_finite, const bool* are_even,
+                                   Compute* const* outputs) const {
   const int64_t c = problem_.c_per_group();
-  const bool is_finite = filter_.kind(task.source.packed, tile) != TileKind::kNotFinite;
   typename WinogradFilter<Element>::Block room;
   int64_t offsets[kBlockTaps];
   WindowTile<Compute> sum = {};
@@ -305,6 +337,7 @@ void Winograd<Element>::sum_strips(const Buffers& buffers, const Task& task, con
     sum.filters = filter_.block(task.source.packed, task.source.filter, tile, begin, room);
     sum.is_first = begin == 0;
     sum.is_last = begin + channels == c;
+    sum.are_far = !sum.is_first;
     for (int64_t i = task.strips.begin; i < task.strips.end; ++i) {
       const int64_t strip = i - task.strips.begin;
       if (!are_even[strip])
@@ -324,7 +357,8 @@ void Winograd<Element>::sum_block(const Strip& strip, const FilterTile& tile, co
   for (int64_t i = 0; i < strip.tiles; ++i) {
     const Compute* windows[4];
     for (int64_t j = 0; j < 4; ++j)
-      windows[j] = first + j / 2 * strips_.row_stride() + (2 * i + j % 2) * strips_.column_stride();
+      windows[j] = first + j / 2 * problem_.stride_h * strips_.row_stride() +
+                   (2 * i + j % 2) * problem_.stride_w * strips_.column_stride();
     sum.windows = windows;
     sum.sums = outputs + 4 * i;
     sum.next = windows[0];
@@ -360,44 +394,6 @@ void Winograd<Element>::write(const Buffers& buffers, const Task& task,
 }
 
 }  // namespace
-
-std::string refuse_winograd(const Problem& problem) {
-  const Problem& d = problem;
-  if (d.math == IM2WIN_MATH_IEEE) return "does not take math ieee";
-  if (d.r != 3 || d.s != 3) return "takes 3 x 3 filters";
-  if (d.stride_h != 1 || d.stride_w != 1 || d.dilation_h != 1 || d.dilation_w != 1)
-    return "takes strides and dilations of 1";
-  if (exceeds(kMostWeights, {d.k, d.c_per_group()}) ||
-      exceeds(kMostInputChannels, {d.c_per_group()}))
-    return text("takes at most ", kMostInputChannels, " channels and ", kMostWeights,
-                " pairs of channel and filter");
-  return "";
-}
-
-bool is_winograd_worthwhile(const Problem& problem) {
-  const Problem& d = problem;
-  if (!refuse_winograd(d).empty()) return false;
-  // In products, as measured; vectors are filled up. Doubles, as sizes are up to 2^63.
-  constexpr double kCall = 1.4e6;     // for the threads to meet once more
-  constexpr double kTransform = 130;  // of a tile, a channel or filter
-  constexpr double kPacking = 250;    // of a weight; more, the less of its points stays in a cache
-  constexpr double kPlainPacking = 150;  // of a weight, by im2win
-  constexpr double kCache = 6 * 1024 * 1024;
-  constexpr double kVector = 16;
-  const auto c = static_cast<double>(d.c_per_group());
-  const double k = std::max(static_cast<double>(d.k_per_group()), kVector);
-  const auto n = static_cast<double>(d.n);
-  const auto groups = static_cast<double>(d.groups);
-  const double pixels = n * static_cast<double>(d.p) * static_cast<double>(d.q);
-  const double tiles =
-      n * static_cast<double>(ceil_div(d.p, 2)) * static_cast<double>(ceil_div(d.q, 2));
-  const double bytes = d.dtype == IM2WIN_FLOAT64 ? sizeof(double) : sizeof(float);
-  const double points_bytes = groups * c * k * kWinogradPoints * bytes;
-  const double packing = kPacking * (1 + points_bytes / kCache);
-  const double saved =
-      c * k * (pixels * kWinogradTaps + kPlainPacking - tiles * kWinogradPoints - packing);
-  return groups * (saved - tiles * kTransform * (std::max(c, kVector) + k)) > kCall;
-}
 
 std::unique_ptr<Convolution> configure_winograd(const Problem& problem, const Target& target) {
   return make_form<Winograd>(problem, target);

@@ -16,8 +16,7 @@ constexpr int64_t kLine = kAlignment / sizeof(Compute);
 
 bool have_taps_first(const Problem& problem) {
   const int64_t* stride = problem.filter.stride;
-  return stride[3] == 1 && stride[2] == 3 &&
-         (problem.c_per_group() == 1 || stride[1] == kWinogradTaps);
+  return stride[3] == 1 && stride[2] == 3 && stride[1] == kWinogradTaps;
 }
 
 }  // namespace
@@ -38,10 +37,10 @@ WinogradFilter<Element>::WinogradFilter(const Problem& problem)
   bytes_with_blocks_ = blocks_begin_ + bytes(kWinogradTaps * weights);
 }
 
-/// A line more than its weights: points a power of two apart would compete for the same sets of a cache.
+/// A line more than the weights: points a power of two apart would compete for the same sets of a cache.
 template <class Element>
-int64_t WinogradFilter<Element>::point_stride(const FilterTile& tile) const {
-  return problem_.c_per_group() * tile.width + kLine<Compute>;
+int64_t WinogradFilter<Element>::point_stride(int64_t width, int64_t channels) {
+  return channels * width + kLine<Compute>;
 }
 
 template <class Element>
@@ -57,8 +56,14 @@ TileKind WinogradFilter<Element>::kind(const void* packed, const FilterTile& til
 
 template <class Element>
 auto WinogradFilter<Element>::points(const void* packed, const FilterTile& tile,
-                                     int64_t point) const -> const Compute* {
-  return static_cast<const Compute*>(packed) + points_of(tile) + point * point_stride(tile);
+                                     int64_t channel) const -> Points {
+  return {static_cast<const Compute*>(packed) + points_of(tile) + channel * tile.width,
+          point_stride(tile.width, problem_.c_per_group())};
+}
+
+template <class Element>
+int64_t WinogradFilter<Element>::part_elements(int64_t channels) const {
+  return kWinogradPoints * point_stride(tiles_.tile_filters(), channels);
 }
 
 template <class Element>
@@ -91,32 +96,50 @@ void WinogradFilter<Element>::transform(const Element* filter, bool keeps_blocks
   const int64_t per_group = tiles_.per_group();
   parallel_for(problem_.groups * per_group, threads, [&](int64_t index, int32_t) {
     const FilterTile tile = tiles_.tile(index / per_group, index % per_group);
-    kinds[index] = transform_tile(filter, tile, static_cast<Compute*>(packed) + points_of(tile),
-                                  keeps_blocks ? blocks + tile.offset : nullptr);
+    const int64_t c = problem_.c_per_group();
+    Spreads spreads = {};
+    transform_channels(filter, tile, 0, c, static_cast<Compute*>(packed) + points_of(tile),
+                       point_stride(tile.width, c), keeps_blocks ? blocks + tile.offset : nullptr,
+                       spreads);
+    kinds[index] = kind(tile, spreads);
   });
+}
+
+template <class Element>
+auto WinogradFilter<Element>::transform_part(const Element* filter, const FilterTile& tile,
+                                             int64_t begin, int64_t count, Compute* part,
+                                             Spreads& spreads) const -> Points {
+  const int64_t stride = point_stride(tile.width, count);
+  transform_channels(filter, tile, begin, count, part, stride, nullptr, spreads);
+  return {part, stride};
 }
 
 /// By blocks, which are transformed while they are in the first cache.
 template <class Element>
-TileKind WinogradFilter<Element>::transform_tile(const Element* filter, const FilterTile& tile,
-                                                 Compute* points, Compute* blocks) const {
+void WinogradFilter<Element>::transform_channels(const Element* filter, const FilterTile& tile,
+                                                 int64_t begin, int64_t count, Compute* points,
+                                                 int64_t stride, Compute* blocks,
+                                                 Spreads& spreads) const {
   Block room;
-  Spread<Compute> spreads[Block::kMostFilters] = {};
-  const int64_t c = problem_.c_per_group();
-  for (int64_t begin = 0; begin < c; begin += kBlockChannels) {
-    const int64_t channels = std::min(kBlockChannels, c - begin);
-    Compute* weights =
-        blocks == nullptr ? room.weights : blocks + begin * kWinogradTaps * tile.width;
-    copy_block(filter, tile, begin, weights);
+  for (int64_t i = 0; i < count; i += kBlockChannels) {
+    const int64_t channels = std::min(kBlockChannels, count - i);
+    Compute* weights = blocks == nullptr ? room.weights : blocks + i * kWinogradTaps * tile.width;
+    copy_block(filter, tile, begin + i, weights);
     const int64_t channel = (has_taps_first_ ? kWinogradTaps : 1) * tile.width;
     const int64_t column = (has_taps_first_ ? 1 : channels) * tile.width;
-    kernels_.transform_filter({weights, channel, 3 * column, column, channels, tile.width,
-                               points + begin * tile.width, point_stride(tile), spreads});
+    kernels_.transform_filter[problem_.stride_h - 1]({weights, channel, 3 * column, column,
+                                                      channels, tile.width, points + i * tile.width,
+                                                      stride, spreads});
   }
+}
+
+template <class Element>
+TileKind WinogradFilter<Element>::kind(const FilterTile& tile, const Spreads& spreads) const {
   TileKind kind = TileKind::kEven;
   for (int64_t k = 0; k < tile.width; ++k) {
     if (spreads[k].sum - spreads[k].sum != 0) return TileKind::kNotFinite;
-    if (!is_even(spreads[k], kWinogradTaps * c, kMostUnevenWeights)) kind = TileKind::kUneven;
+    if (!is_even(spreads[k], kWinogradTaps * problem_.c_per_group(), kMostUnevenWeights))
+      kind = TileKind::kUneven;
   }
   return kind;
 }

@@ -10,7 +10,7 @@
 
 namespace im2win::cpu {
 
-constexpr int64_t kWinogradPoints = 16;  // that 3 x 3 taps, or 4 x 4 inputs, are transformed to
+constexpr int64_t kWinogradPoints = 16;  // that 3 x 3 taps are transformed to
 constexpr int64_t kWinogradTaps = 9;
 constexpr int64_t kBlockChannels = 16;
 constexpr int64_t kBlockTaps = kWinogradTaps * kBlockChannels;
@@ -30,6 +30,15 @@ class WinogradFilter {
     alignas(64) Compute weights[kBlockTaps * kMostFilters];
   };
 
+  /// Of the filters of a tile.
+  using Spreads = Spread<Compute>[Block::kMostFilters];
+
+  /// Where channels of a tile begin, and what lies between the points.
+  struct Points {
+    const Compute* first;
+    int64_t stride;
+  };
+
   explicit WinogradFilter(const Problem& problem);
 
   const FilterTiles<Element>& tiles() const { return tiles_; }
@@ -40,7 +49,17 @@ class WinogradFilter {
   void transform(const Element* filter, bool keeps_blocks, int32_t threads, void* packed) const;
 
   TileKind kind(const void* packed, const FilterTile& tile) const;
-  const Compute* points(const void* packed, const FilterTile& tile, int64_t point) const;
+  /// Those of the channels from `channel` on.
+  Points points(const void* packed, const FilterTile& tile, int64_t channel) const;
+
+  /// Room for `channels` of a tile.
+  int64_t part_elements(int64_t channels) const;
+  /// Transforms channels [begin, begin + count) of a tile to such room, and adds to the spreads what it finds.
+  Points transform_part(const Element* filter, const FilterTile& tile, int64_t begin, int64_t count,
+                        Compute* part, Spreads& spreads) const;
+  /// Of a tile of which all channels were transformed.
+  TileKind kind(const FilterTile& tile, const Spreads& spreads) const;
+
   /// The weights of channels [begin, begin + kBlockChannels) of a tile, or fewer at the end: those kept,
   /// or, of a filter that is not null, copies in `room`.
   const Compute* block(const void* packed, const Element* filter, const FilterTile& tile,
@@ -52,11 +71,13 @@ class WinogradFilter {
                     int64_t* offsets) const;
 
  private:
-  TileKind transform_tile(const Element* filter, const FilterTile& tile, Compute* points,
-                          Compute* blocks) const;
+  /// Their weights are kept in `blocks`, the tile's, unless that is null.
+  void transform_channels(const Element* filter, const FilterTile& tile, int64_t begin,
+                          int64_t count, Compute* points, int64_t stride, Compute* blocks,
+                          Spreads& spreads) const;
   void copy_block(const Element* filter, const FilterTile& tile, int64_t begin,
                   Compute* weights) const;
-  int64_t point_stride(const FilterTile& tile) const;
+  static int64_t point_stride(int64_t width, int64_t channels);
   int64_t points_of(const FilterTile& tile) const;
 
   Problem problem_;

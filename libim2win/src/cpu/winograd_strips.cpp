@@ -17,6 +17,8 @@ template <class Element>
 WinogradStrips<Element>::WinogradStrips(const Problem& problem, int64_t tiles)
     : problem_(problem),
       kernels_(choose_kernels<Element>()),
+      size_(tile_size(problem)),
+      step_(2 * problem.stride_h),
       rows_(ceil_div(problem.p, 2)),
       columns_(ceil_div(problem.q, 2)),
       per_row_(ceil_div(columns_, kMostTaskTiles)),
@@ -24,8 +26,9 @@ WinogradStrips<Element>::WinogradStrips(const Problem& problem, int64_t tiles)
       per_block_(per_row_ > 1 ? 1
                               : std::max<int64_t>(std::min(tiles / tiles_, problem.n * rows_), 1)),
       channels_(round_up(problem.c_per_group(), kernels_.vector_elements)),
-      panel_rows_(2 * (per_block_ + std::min(per_block_, ceil_div(per_block_ - 1, rows_) + 1))),
-      panel_columns_(2 * tiles_ + 2),
+      panel_rows_(step_ * per_block_ +
+                  (size_ - step_) * std::min(per_block_, ceil_div(per_block_ - 1, rows_) + 1)),
+      panel_columns_(step_ * tiles_ + size_ - step_),
       row_stride_(panel_columns_ * channels_) {}
 
 template <class Element>
@@ -35,11 +38,11 @@ Strip WinogradStrips<Element>::operator[](int64_t index) const {
           std::min(tiles_, columns_ - begin)};
 }
 
-/// Neighbouring strips of an image share two rows of the panel.
+/// Neighbouring strips of an image share rows of the panel.
 template <class Element>
 int64_t WinogradStrips<Element>::image_row(const StripBlock& block, int64_t index) const {
   const int64_t images = (*this)[index].n - (*this)[block.begin].n;
-  return 2 * (index - block.begin + images);
+  return step_ * (index - block.begin) + (size_ - step_) * images;
 }
 
 template <class Element>
@@ -56,9 +59,9 @@ void WinogradStrips<Element>::fill(const Element* input, const StripBlock& block
     const bool is_first = index == block.begin || strip.row == 0;
     const Element* image = input + offset(d.input, strip.n, block.group * d.c_per_group(), 0, 0);
     Compute* rows = panel + panel_offset(block, index);
-    for (int64_t i = is_first ? 0 : 2; i < 4; ++i)
-      fill_row(image, strip.p() + i - d.padding_top, strip.q() - d.padding_left,
-               rows + i * row_stride_);
+    for (int64_t i = is_first ? 0 : size_ - step_; i < size_; ++i)
+      fill_row(image, strip.p() * d.stride_h + i - d.padding_top,
+               strip.q() * d.stride_w - d.padding_left, rows + i * row_stride_);
   }
 }
 
@@ -101,9 +104,10 @@ void WinogradStrips<Element>::transform(const Compute* panel, const StripBlock& 
     const int64_t tiles = (*this)[index].tiles;
     Compute* target = points + (index - block.begin) * tiles_ * channels_;
     Spread<Compute> spread;
-    kernels_.transform_input({panel + panel_offset(block, index), row_stride_, channels_, channels_,
-                              tiles, target, channels_, point_stride(), &spread});
-    const int64_t inputs = 4 * (2 * tiles + 2) * problem_.c_per_group();
+    kernels_.transform_input[problem_.stride_h - 1]({panel + panel_offset(block, index),
+                                                     row_stride_, channels_, channels_, tiles,
+                                                     target, channels_, point_stride(), &spread});
+    const int64_t inputs = size_ * (step_ * tiles + size_ - step_) * problem_.c_per_group();
     are_even[index - block.begin] = is_even(spread, inputs, kMostUnevenInputs);
   }
 }

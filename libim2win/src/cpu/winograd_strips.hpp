@@ -1,13 +1,30 @@
-// The inputs of Winograd's algorithm: tiles of 4 x 4 of the padded input, two pixels apart in both
-// directions, each of which makes 2 x 2 outputs. Neighbours in a row are a strip.
+// The inputs of Winograd's algorithm: tiles of the padded input, each of which makes 2 x 2 outputs: 4 x 4
+// inputs, two apart in both directions, or, with a stride of 2, 5 x 5, four apart. Neighbours in a row are
+// a strip.
 #pragma once
 
+#include <algorithm>
+
+#include "checked.hpp"
 #include "cpu/kernels.hpp"
 #include "problem.hpp"
 
 namespace im2win::cpu {
 
 constexpr int64_t kMostTaskTiles = 64;
+
+/// Rows, and columns, of what 2 x 2 outputs see.
+inline int64_t tile_size(const Problem& problem) { return problem.stride_h + 3; }
+/// A tile has as many as inputs.
+inline int64_t tile_points(const Problem& problem) {
+  return tile_size(problem) * tile_size(problem);
+}
+
+/// Whether a task may take all tiles, so that each filter serves but once.
+inline bool has_few_tiles(const Problem& problem) {
+  const Problem& d = problem;
+  return d.n == 0 || !exceeds(kMostTaskTiles, {d.n, ceil_div(d.p, 2), ceil_div(d.q, 2)});
+}
 
 /// Tiles [begin, begin + tiles) of a row of tiles of an image.
 struct Strip {
@@ -45,6 +62,13 @@ class WinogradStrips {
 
   /// Those of a group, and zeros up to whole vectors.
   int64_t channels() const { return channels_; }
+  int64_t points() const { return tile_points(problem_); }
+  /// The filter's, by which a point is multiplied: with a stride the last two rows, and columns, have the
+  /// same.
+  int64_t filter_point(int64_t point) const {
+    constexpr int64_t kLast = 3;
+    return 4 * std::min(point / size_, kLast) + std::min(point % size_, kLast);
+  }
   int64_t panel_elements() const { return panel_rows_ * row_stride_; }
   /// Copies what a block sees to the panel: row, column, channel.
   void fill(const Element* input, const StripBlock& block, Compute* panel) const;
@@ -65,6 +89,8 @@ class WinogradStrips {
 
   Problem problem_;
   const Kernels<Element>& kernels_;
+  int64_t size_;     // of a tile: rows, and columns
+  int64_t step_;     // between tiles
   int64_t rows_;     // of tiles, of an image
   int64_t columns_;  // likewise
   int64_t per_row_;

@@ -1,0 +1,59 @@
+// Which problems winograd takes, and which it should.
+
+#include <algorithm>
+
+#include "checked.hpp"
+#include "cpu/winograd.hpp"
+#include "cpu/winograd_filter.hpp"
+#include "cpu/winograd_strips.hpp"
+
+namespace im2win::cpu {
+namespace {
+
+// Below these all sizes that follow fit 64 bits.
+constexpr int64_t kMostWeights = int64_t{1} << 40;  // of one tap
+constexpr int64_t kMostInputChannels = int64_t{1} << 30;
+
+}  // namespace
+
+std::string refuse_winograd(const Problem& problem) {
+  const Problem& d = problem;
+  if (d.math == IM2WIN_MATH_IEEE) return "does not take math ieee";
+  if (d.r != 3 || d.s != 3) return "takes 3 x 3 filters";
+  if (d.stride_h != d.stride_w || d.stride_h > kMaxWinogradStride)
+    return "takes a stride of 1 or 2 in both directions";
+  if (d.dilation_h != 1 || d.dilation_w != 1) return "takes a dilation of 1";
+  // A corner's four products may all be small beside what its tile adds up; those of more channels are not.
+  if (d.c_per_group() == 1) return "takes 2 channels a group or more";
+  if (exceeds(kMostWeights, {d.k, d.c_per_group()}) ||
+      exceeds(kMostInputChannels, {d.c_per_group()}))
+    return text("takes at most ", kMostInputChannels, " channels and ", kMostWeights,
+                " pairs of channel and filter");
+  return "";
+}
+
+bool is_winograd_worthwhile(const Problem& problem) {
+  const Problem& d = problem;
+  if (!refuse_winograd(d).empty()) return false;
+  // In products, as measured; vectors are filled up. Doubles, as sizes are up to 2^63.
+  constexpr double kCall = 1.4e6;   // for the threads to meet once more
+  constexpr double kTransform = 8;  // of a point of a tile, a channel or filter
+  constexpr double kPacking = 280;  // of a weight; more, the less of its points stays in a cache
+  constexpr double kPlainPacking = 150;  // of a weight, by im2win
+  constexpr double kCache = 10 * 1024 * 1024;
+  constexpr double kVector = 16;
+  const auto c = static_cast<double>(d.c_per_group());
+  const double k = std::max(static_cast<double>(d.k_per_group()), kVector);
+  const auto n = static_cast<double>(d.n);
+  const auto groups = static_cast<double>(d.groups);
+  const double pixels = n * static_cast<double>(d.p) * static_cast<double>(d.q);
+  const double points = n * static_cast<double>(ceil_div(d.p, 2)) *
+                        static_cast<double>(ceil_div(d.q, 2)) * static_cast<double>(tile_points(d));
+  const double bytes = d.dtype == IM2WIN_FLOAT64 ? sizeof(double) : sizeof(float);
+  const double points_bytes = groups * c * k * kWinogradPoints * bytes;
+  const double packing = kPacking * (has_few_tiles(d) ? 1 : 1 + points_bytes / kCache);
+  const double saved = c * k * (pixels * kWinogradTaps + kPlainPacking - points - packing);
+  return groups * (saved - points * kTransform * (std::max(c, kVector) + k)) > kCall;
+}
+
+}  // namespace im2win::cpu
