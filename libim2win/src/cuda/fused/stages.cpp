@@ -37,9 +37,8 @@ bool fit_stages(const Problem& problem, const KernelShape& shape, Operands opera
   };
   const int64_t batches = batch_count(tile, traits(operands));
   const bool keeps = keeps_filters(problem, shape, chip, tile) && batches <= kMaxFilterStages;
-  // Slabs of a batch each, such as those of windows of single pixels, are used as fast as filters: time is what
-  // both take on their way, and the more of them are, the less it is. Others last for several batches, and
-  // filters have what room there is.
+  // Slabs of a batch each, such as those of windows of single pixels, are used as fast as filters, and the more
+  // of both are on their way, the less products wait. Others last for several batches: filters have the room.
   const bool of_a_batch = tile.boxed() && batches == tile.slabs();
   for (tile.slab_stages = of_a_batch ? kMaxSlabStages : 3; tile.slab_stages >= 2;
        --tile.slab_stages) {
@@ -58,8 +57,8 @@ bool fit_stages(const Problem& problem, const KernelShape& shape, Operands opera
 }
 
 /// Half a tile, as far as what the first warpgroup uses need not be handed back by the second;
-/// always less than a tile, so that a block with one tile gets that far. None where boxes come for both: stages
-/// that wait for the second are not on their way.
+/// always less than a tile, so that a block with one tile gets that far. None where inputs are boxes and filters
+/// come by a ring: a stage that waits for the second warpgroup cannot be filled again.
 int lead(const Tile& tile, OperandTraits traits) {
   if (tile.boxed() && !tile.resident) return 0;
   const int64_t batches = least_batches(tile, traits);
