@@ -112,6 +112,29 @@ def test_magnitudes_over_forty_powers_of_two(problem: Problem) -> None:
 
 
 @EACH
+def test_inputs_and_weights_over_twelve_powers_of_two(problem: Problem) -> None:
+    """Even as either is, an output's products may all be small."""
+    problem = replace(problem, n=3, c=9)
+    x, weight = (
+        a * np.exp2(generator(f"{a.shape}").integers(-6, 7, a.shape)).astype(np.float32)
+        for a in data(problem)
+    )
+    assert_convolved(run(problem, x, weight), x, weight, problem, "winograd")
+
+
+@pytest.mark.parametrize("stride", [1, 2])
+@pytest.mark.parametrize("padding", [1, 2, 3])
+@pytest.mark.parametrize("channels", [2, 5, 40])
+def test_windows_that_see_little_or_nothing(channels: int, padding: int, stride: int) -> None:
+    """Their neighbours' roundings are no part of their few products, or of none."""
+    problem = Problem(
+        n=3, c=channels, h=15, w=18, k=88, padding=same(padding), stride=(stride, stride)
+    )
+    x, weight = data(problem)
+    assert_convolved(run(problem, x, weight), x, weight, problem, "winograd")
+
+
+@EACH
 def test_filters_that_copy_their_input_copy_it_exactly(problem: Problem) -> None:
     x, weight = data(problem)
     weight[:] = 0

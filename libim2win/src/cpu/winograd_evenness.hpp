@@ -5,10 +5,13 @@
 
 namespace im2win::cpu {
 
-// The largest magnitude over the mean. Gaussian data has 5, what is spread evenly over 40 powers of two
-// about 28. Inputs may have more than weights: after a ReLU many are zero, and strips are large samples.
-constexpr int kMostUnevenInputs = 64;
-constexpr int kMostUnevenWeights = 24;
+// The largest magnitude over the mean. Gaussian data has 5, after a ReLU 11; what is spread evenly over 12 powers
+// of two, at which products of the least are far below what a tile adds up, about 25. Inputs may have more than
+// weights: many are zero, and strips are large samples.
+constexpr int kMostUnevenInputs = 20;
+constexpr int kMostUnevenWeights = 12;
+// Of an output, of inputs in the image: few may all be small beside what its tile adds up.
+constexpr int64_t kFewestProducts = 32;
 
 /// Of `count` values. False if one is not finite.
 template <class Compute>

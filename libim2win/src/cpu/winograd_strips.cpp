@@ -11,6 +11,17 @@ namespace {
 
 constexpr int64_t kLineBytes = 64;  // of a cache
 
+/// Along an axis, how many of so many positions from `begin` on are in an image of `size`.
+int64_t count_inside(int64_t begin, int64_t count, int64_t size) {
+  return std::max<int64_t>(std::min(begin + count, size) - std::max<int64_t>(begin, 0), 0);
+}
+
+/// The fewest taps inside of windows of three; of neighbouring outputs the first or the last has them.
+int64_t fewest_taps(int64_t first, int64_t end, int64_t stride, int64_t padding, int64_t size) {
+  return std::min(count_inside(first * stride - padding, 3, size),
+                  count_inside((end - 1) * stride - padding, 3, size));
+}
+
 }  // namespace
 
 template <class Element>
@@ -97,18 +108,39 @@ int64_t WinogradStrips<Element>::point_stride() const {
   return (ceil_div(block_tiles() * channels_, kLine) | 1) * kLine;
 }
 
+/// Of any output of a strip.
+template <class Element>
+int64_t WinogradStrips<Element>::fewest_products(const Strip& strip) const {
+  const Problem& d = problem_;
+  const int64_t rows =
+      fewest_taps(strip.p(), std::min(strip.p() + 2, d.p), d.stride_h, d.padding_top, d.h);
+  const int64_t columns = fewest_taps(strip.q(), std::min(strip.q() + 2 * strip.tiles, d.q),
+                                      d.stride_w, d.padding_left, d.w);
+  return rows * columns * d.c_per_group();
+}
+
+/// What a strip sees of the image.
+template <class Element>
+int64_t WinogradStrips<Element>::input_count(const Strip& strip) const {
+  const Problem& d = problem_;
+  const int64_t columns = step_ * strip.tiles + size_ - step_;
+  return count_inside(strip.p() * d.stride_h - d.padding_top, size_, d.h) *
+         count_inside(strip.q() * d.stride_w - d.padding_left, columns, d.w) * d.c_per_group();
+}
+
 template <class Element>
 void WinogradStrips<Element>::transform(const Compute* panel, const StripBlock& block,
                                         Compute* points, bool* are_even) const {
   for (int64_t index = block.begin; index < block.end; ++index) {
-    const int64_t tiles = (*this)[index].tiles;
+    const Strip strip = (*this)[index];
+    const int64_t tiles = strip.tiles;
     Compute* target = points + (index - block.begin) * tiles_ * channels_;
     Spread<Compute> spread;
     kernels_.transform_input[problem_.stride_h - 1]({panel + panel_offset(block, index),
                                                      row_stride_, channels_, channels_, tiles,
                                                      target, channels_, point_stride(), &spread});
-    const int64_t inputs = size_ * (step_ * tiles + size_ - step_) * problem_.c_per_group();
-    are_even[index - block.begin] = is_even(spread, inputs, kMostUnevenInputs);
+    are_even[index - block.begin] = fewest_products(strip) >= kFewestProducts &&
+                                    is_even(spread, input_count(strip), kMostUnevenInputs);
   }
 }
 

@@ -85,6 +85,8 @@ class WinogradStrips {
 
  private:
   int64_t image_row(const StripBlock& block, int64_t index) const;
+  int64_t fewest_products(const Strip& strip) const;
+  int64_t input_count(const Strip& strip) const;
   void fill_row(const Element* image, int64_t y, int64_t x, Compute* target) const;
 
   Problem problem_;
