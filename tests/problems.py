@@ -165,6 +165,11 @@ GROUPS = [
     Problem(c=33, k=33, groups=33, stride=(2, 2), padding=same(1)),
     Problem(c=4, k=12, groups=4, padding=same(1)),  # depthwise, three filters a channel
     Problem(c=3, k=51, groups=3, r=1, s=1),
+    # Small groups, of which products have several side by side, or all.
+    Problem(n=2, c=128, h=9, w=11, k=128, groups=32, padding=same(1)),
+    Problem(c=60, h=7, w=9, k=84, groups=12),
+    Problem(n=2, c=96, h=8, w=6, k=192, groups=24, stride=(2, 2), padding=same(1)),
+    Problem(c=52, h=3, w=8, k=26, groups=13, r=1, s=1),
 ]
 
 

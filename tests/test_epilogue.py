@@ -19,10 +19,18 @@ from numerics import (
     normal,
     tolerance,
 )
-from problems import Problem
+from problems import Problem, same
 from targets import Target, all_targets
 
 PROBLEM = Problem(n=2, c=5, h=7, w=8, k=11, padding=((1, 1), (0, 2)))
+# Outputs of these leave together: as words, rows or boxes.
+WHOLE_TILES = [
+    Problem(n=2, c=64, h=9, w=16, k=128, padding=same(1)),
+    Problem(n=3, c=32, h=8, w=16, k=64, r=1, s=1),
+    Problem(n=3, c=72, h=13, w=11, k=144, r=1, s=1),
+    Problem(c=48, h=6, w=24, k=80, padding=same(1), stride=(2, 2)),
+]
+LAYOUTS = {"NCHW": (0, 1, 2, 3), "NHWC": (0, 2, 3, 1)}  # the dimensions, slowest first
 _erf = np.vectorize(math.erf, otypes=[np.float64])
 
 # In float64, from the formulas; with the parameters of a call.
@@ -40,15 +48,21 @@ ACTIVATIONS: dict[str, tuple[tuple[float, ...], Callable[[Array], Array]]] = {
 STEEPEST = 1.5  # no activation's slope is greater
 
 
-def tensors(dtype: str) -> tuple[Array, Array, Array, Array]:
+def tensors(dtype: str, problem: Problem = PROBLEM) -> tuple[Array, Array, Array, Array]:
     """Input, weight, bias and residual."""
-    k = PROBLEM.k
     return (
-        normal(PROBLEM.input_shape, dtype),
-        normal(PROBLEM.weight_shape, dtype),
-        normal((k,), dtype, "bias"),
-        normal(PROBLEM.output_shape, dtype, "residual"),
+        normal(problem.input_shape, dtype),
+        normal(problem.weight_shape, dtype),
+        normal((problem.k,), dtype, "bias"),
+        normal(problem.output_shape, dtype, "residual"),
     )
+
+
+def laid_out(layout: str, array: Array) -> Array:
+    """A copy whose elements lie in the order of LAYOUTS."""
+    order = LAYOUTS[layout]
+    result: Array = np.ascontiguousarray(array.transpose(order)).transpose(np.argsort(order))
+    return result
 
 
 def check(
@@ -59,16 +73,17 @@ def check(
     algorithm: str,
     activate: Callable[[Array], Array] = lambda x: x,
     alpha: float = 1.0,
+    problem: Problem = PROBLEM,
 ) -> None:
     """That y is activate(alpha * conv + addend), with the errors of conv through the activation."""
     dtype = x.dtype.name
-    before = alpha * convolution(x, weight, PROBLEM) + addend
-    magnitude = abs(alpha) * convolution(np.abs(x), np.abs(weight), PROBLEM) + np.abs(addend)
+    before = alpha * convolution(x, weight, problem) + addend
+    magnitude = abs(alpha) * convolution(np.abs(x), np.abs(weight), problem) + np.abs(addend)
     exact = activate(before)
     sums = accumulator(algorithm, dtype)
     # Activations round about four times, relative to numbers no larger than their argument.
     scale = STEEPEST * magnitude + 4 * (1 + np.abs(before))
-    assert_close(y, exact, tolerance(exact, scale, dtype, sums, PROBLEM.taps))
+    assert_close(y, exact, tolerance(exact, scale, dtype, sums, problem.taps))
 
 
 @pytest.mark.parametrize("dtype", capi.DTYPE_CODES)
@@ -142,6 +157,39 @@ def test_activations(target: Target, dtype: str, name: str) -> None:
     )
     addend = bias.astype(np.float64)[:, None, None] + residual.astype(np.float64)
     check(y, x, weight, addend, target.algorithm, activate)
+
+
+@pytest.mark.parametrize("layouts", [*LAYOUTS, "mixed"])
+@pytest.mark.parametrize("name", ["relu", "silu"])
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+@pytest.mark.parametrize("problem", WHOLE_TILES, ids=str)
+@pytest.mark.parametrize("target", all_targets())
+def test_whole_tiles(target: Target, problem: Problem, dtype: str, name: str, layouts: str) -> None:
+    """With a residual like the output, in its place too, of another layout, and without any."""
+    x, weight, bias, residual = tensors(dtype, problem)
+    layout, other = ("NHWC", "NCHW") if layouts == "mixed" else (layouts, layouts)
+    x, residual = laid_out(layout, x), laid_out(other, residual)
+    _, activate = ACTIVATIONS[name]
+    fields: dict[str, Any] = {
+        "bias": bias,
+        "activation": getattr(lib, f"IM2WIN_{name.upper()}"),
+        "alpha": 0.5,
+        "beta": -2,
+    }
+    wide_bias, wide_residual = bias.astype(np.float64)[:, None, None], residual.astype(np.float64)
+
+    def run(**options: Any) -> Array:
+        out = laid_out(layout, capi.poisoned(problem.output_shape, x.dtype))
+        return target.run(problem, x, weight, **{"out": out, **fields, **options})
+
+    def check_sums(y: Array, addend: Array) -> None:
+        check(y, x, weight, addend, target.algorithm, activate, 0.5, problem)
+
+    y = run(residual=residual)
+    check_sums(y, wide_bias - 2 * wide_residual)
+    if other == layout:
+        assert run(residual=residual, out=residual).tobytes() == y.tobytes()
+    check_sums(run(), wide_bias)
 
 
 @pytest.mark.parametrize(("alpha", "beta"), [(1, 1), (-0.5, 3), (2, 0), (0, 1), (0, 0)])

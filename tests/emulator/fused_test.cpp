@@ -165,10 +165,13 @@ void stride_apart(im2win_conv2d_desc& desc) {
 /// What comes as boxes, of pixels or of lines, and leaves as such.
 im2win_conv2d_desc random_boxes() {
   im2win_conv2d_desc desc = default_desc();
-  desc.groups = once_in(5) ? 2 : 1;
+  const bool has_small_groups = once_in(5);
+  desc.groups = has_small_groups ? 1 << between(2, 5) : once_in(5) ? 2 : 1;
   desc.n = between(1, 4);
-  desc.c = desc.groups * 8 * between(1, 10);
-  desc.k = desc.groups * (once_in(4) ? 128 : 8 * between(1, 18));
+  desc.c = desc.groups * (has_small_groups ? 1 << between(1, 3) : 8 * between(1, 10));
+  desc.k = desc.groups * (has_small_groups ? 1 << between(1, 3)
+                          : once_in(4)     ? 128
+                                           : 8 * between(1, 18));
   desc.h = between(1, 14);
   desc.w = between(1, 20);
   desc.r = between(1, 3);
@@ -188,8 +191,6 @@ im2win_conv2d_desc random_boxes() {
                                                                          : IM2WIN_MATH_FP32;
   desc.input_layout = desc.output_layout = has_lines ? IM2WIN_NCHW : IM2WIN_NHWC;
   if (!once_in(3)) desc.filter_layout = IM2WIN_NHWC;
-  if (once_in(2)) desc.bias_dtype = desc.dtype;
-  if (once_in(2)) desc.activation = IM2WIN_RELU;
   return desc;
 }
 
@@ -206,10 +207,6 @@ im2win_conv2d_desc random_pixels() {
   desc.dtype = once_in(2) ? IM2WIN_FLOAT16 : IM2WIN_BFLOAT16;
   desc.input_layout = IM2WIN_NCHW;
   desc.output_layout = once_in(5) ? IM2WIN_NHWC : IM2WIN_NCHW;
-  if (once_in(2)) desc.bias_dtype = desc.dtype;
-  if (once_in(2)) desc.activation = IM2WIN_RELU;
-  desc.has_residual = once_in(5);
-  desc.residual_layout = desc.output_layout;
   return desc;
 }
 
@@ -243,17 +240,18 @@ im2win_conv2d_desc random_rows() {
   desc.input_layout = once_in(2) ? IM2WIN_NCHW : IM2WIN_NHWC;
   desc.output_layout = IM2WIN_NCHW;
   desc.math = once_in(3) ? IM2WIN_MATH_TF32 : IM2WIN_MATH_FP32;
-  if (once_in(2)) desc.bias_dtype = desc.dtype;
-  if (once_in(2)) desc.activation = IM2WIN_RELU;
   return desc;
 }
 
 im2win_conv2d_desc random_windows() {
   im2win_conv2d_desc desc = default_desc();
-  desc.groups = once_in(4) ? between(2, 3) : 1;
+  const bool has_small_groups = once_in(5);
+  desc.groups = has_small_groups ? between(4, 40) : once_in(4) ? between(2, 3) : 1;
   desc.n = between(1, 3);
-  desc.c = desc.groups * (once_in(3) ? between(1, 7) : 8 * between(1, 5));
-  desc.k = desc.groups * (once_in(2) ? 8 * between(1, 18) : between(1, 140));
+  desc.c = desc.groups * (once_in(3) || has_small_groups ? between(1, 7) : 8 * between(1, 5));
+  desc.k = desc.groups * (has_small_groups ? between(1, 9)
+                          : once_in(2)     ? 8 * between(1, 18)
+                                           : between(1, 140));
   desc.h = between(1, 14);
   desc.w = between(1, 20);
   desc.r = between(1, 4);
@@ -265,7 +263,15 @@ im2win_conv2d_desc random_windows() {
   return desc;
 }
 
-im2win_conv2d_desc random_desc(bool is_stem) {
+void choose_epilogue(im2win_conv2d_desc& desc) {
+  if (once_in(2)) desc.bias_dtype = once_in(3) ? IM2WIN_FLOAT32 : desc.dtype;
+  if (once_in(4)) desc.alpha = 0.5, desc.beta = -2;
+  if (once_in(2)) desc.activation = once_in(2) ? IM2WIN_RELU : IM2WIN_TANH;
+  desc.has_residual = once_in(3);
+  desc.residual_layout = once_in(5) ? int32_t{IM2WIN_NHWC} : desc.output_layout;
+}
+
+im2win_conv2d_desc random_shape(bool is_stem) {
   if (is_stem && once_in(6)) return random_rows();
   if (!is_stem && once_in(4)) return random_pixels();
   if (!is_stem && once_in(2)) return random_boxes();
@@ -283,11 +289,12 @@ im2win_conv2d_desc random_desc(bool is_stem) {
   desc.output_layout = once_in(4) ? int32_t{IM2WIN_NCHW} : desc.input_layout;
   desc.filter_layout = once_in(3) ? IM2WIN_NHWC : IM2WIN_NCHW;
   if (once_in(3)) stride_apart(desc);
-  if (once_in(2)) desc.bias_dtype = once_in(3) ? IM2WIN_FLOAT32 : desc.dtype;
-  if (once_in(4)) desc.alpha = 0.5, desc.beta = -2;
-  if (once_in(3)) desc.activation = once_in(2) ? IM2WIN_RELU : IM2WIN_TANH;
-  desc.has_residual = once_in(5);
-  desc.residual_layout = desc.output_layout;
+  return desc;
+}
+
+im2win_conv2d_desc random_desc(bool is_stem) {
+  im2win_conv2d_desc desc = random_shape(is_stem);
+  choose_epilogue(desc);
   return desc;
 }
 
@@ -324,7 +331,7 @@ int64_t check(const Algorithm& algorithm, const im2win_conv2d_desc& desc, Data d
   std::vector<uint64_t> packed(static_cast<size_t>(convolution->packed_filter_bytes() / 8 + 1));
   if (is_packed) convolution->pack_filter(filter.data(), packed.data(), nullptr);
   const emulator::Range packed_range = {packed.data(), packed.data() + packed.size()};
-  emulator::may_read({input.range(), is_packed ? packed_range : filter.range()});
+  emulator::may_read({input.range(), is_packed ? packed_range : filter.range(), residual.range()});
   const bool has_bias = problem.bias_dtype != IM2WIN_NONE;
   const void* used_filter = is_packed ? packed.data() : filter.data();
   convolution->run({input.data(), used_filter, has_bias ? bias.data() : nullptr,

@@ -91,16 +91,41 @@ class Outputs {
   }
   /// On the host, of a residual that is yet to be bound nothing is known.
   __host__ __device__ __forceinline__ bool only_adds_bias_and_clamps() const {
-    return epilogue_.alpha == 1 && residual_ == nullptr &&
-           (epilogue_.activation == IM2WIN_IDENTITY || epilogue_.activation == IM2WIN_RELU);
+    return epilogue_.alpha == 1 && residual_ == nullptr && only_clamps();
   }
-  /// What such an epilogue clamps from below at.
+  __host__ __device__ __forceinline__ bool only_clamps() const {
+    return epilogue_.activation == IM2WIN_IDENTITY || epilogue_.activation == IM2WIN_RELU;
+  }
+  /// What an epilogue clamps from below at that only clamps; others, at nothing.
   __device__ __forceinline__ Compute low() const {
     return epilogue_.activation == IM2WIN_RELU ? Compute(0) : -Compute(INFINITY);
   }
-  /// In place, with every activation: for rolled loops.
-  __device__ __forceinline__ Element finished(Compute sum, Compute residual, Compute bias) const {
-    return from_compute<Element>(epilogue_(sum, residual, bias));
+  /// What write() stores, in place, with every activation: for rolled loops.
+  __device__ __forceinline__ Element finished(int64_t k, const Pixel& pixel, Compute sum) const {
+    const Filter filter = this->filter(k);
+    Compute residual = 0;
+    if (residual_ != nullptr)
+      residual = to_compute<Compute>(residual_[filter.residual + pixel.residual]);
+    return from_compute<Element>(epilogue_(sum, residual, filter.bias));
+  }
+  /// Its steps: what is added, and the activation, of several at a time.
+  __device__ __forceinline__ Compute added(Compute sum, Compute residual, Compute bias) const {
+    return epilogue_.added(sum, residual, bias);
+  }
+  template <int kCount>
+  __device__ __forceinline__ void activate(Compute (&x)[kCount]) const {
+    switch (epilogue_.activation) {
+      case IM2WIN_IDENTITY: break;
+      case IM2WIN_RELU: return activate_all<IM2WIN_RELU>(x);
+      case IM2WIN_RELU6: return activate_all<IM2WIN_RELU6>(x);
+      case IM2WIN_LEAKY_RELU: return activate_all<IM2WIN_LEAKY_RELU>(x);
+      case IM2WIN_SILU: return activate_all<IM2WIN_SILU>(x);
+      case IM2WIN_GELU: return activate_all<IM2WIN_GELU>(x);
+      case IM2WIN_SIGMOID: return activate_all<IM2WIN_SIGMOID>(x);
+      case IM2WIN_TANH: return activate_all<IM2WIN_TANH>(x);
+      case IM2WIN_HARDSWISH: return activate_all<IM2WIN_HARDSWISH>(x);
+      case IM2WIN_CLAMP: return activate_all<IM2WIN_CLAMP>(x);
+    }
   }
   /// 0 where there is none.
   __device__ __forceinline__ Compute bias(int64_t k) const {
@@ -133,6 +158,14 @@ class Outputs {
   }
 
  private:
+  template <im2win_activation kActivation, int kCount>
+  __device__ __forceinline__ void activate_all(Compute (&x)[kCount]) const {
+    Epilogue<Compute> epilogue = epilogue_;
+    epilogue.activation = kActivation;  // known at compile time from here on
+#pragma unroll
+    for (Compute& each : x) each = epilogue.activated(each);
+  }
+
   template <im2win_activation kActivation, int kCount>
   __device__ __forceinline__ void finish_all(const Filter& filter, const Compute (&sums)[kCount],
                                              const Compute (&residuals)[kCount],

@@ -55,11 +55,13 @@ class Fused final : public PackedConvolution<Element> {
     a.outputs.bind(buffers);
     if (reinterpret_cast<uintptr_t>(buffers.input) % kUnitBytes != 0) a.refuse_words();
     if (reinterpret_cast<uintptr_t>(buffers.output) % kUnitBytes != 0) a.write_elements();
+    if (reinterpret_cast<uintptr_t>(buffers.residual) % kUnitBytes != 0) a.stored = false;
     if (a.boxed) boxed_.map_planes(buffers.input, a.inputs);
     if (a.tile.raw.boxed) boxed_.map_lines(buffers.input, a.inputs);
     if (reinterpret_cast<uintptr_t>(buffers.filter) % kUnitBytes != 0) a.filters_boxed = false;
     if (a.filters_boxed) a.filter = boxed_.map_filter(buffers.filter);
     if (a.stored) a.output = boxed_.map_output(buffers.output);
+    if (a.stored && buffers.residual != nullptr) a.residual = boxed_.map_residual(buffers.residual);
     launch_clusters("fused_kernel", kernel_.run, blocks_, a.tile.cluster_blocks(),
                     kernel_.shape.threads(), static_cast<size_t>(a.shared.total), stream,
                     this->start(), a);
@@ -153,6 +155,15 @@ Problem with_images_as_rows(Problem problem) {
   return problem;
 }
 
+/// Groups side by side as one, of at most so many filters, whose filters are zero outside their own channels
+/// (see has_merged_groups): products have tiles of filters, most of which would be none of a small group's.
+Problem with_merged_groups(Problem problem, int64_t filters) {
+  int64_t merged = std::min(std::max<int64_t>(filters / problem.k_per_group(), 1), problem.groups);
+  while (problem.groups % merged != 0) --merged;
+  problem.groups /= merged;
+  return problem;
+}
+
 /// A problem, perhaps in another form, and the tile for it.
 struct Tiled {
   Problem problem;
@@ -163,9 +174,21 @@ template <class Element>
 Tiled choose(const Problem& problem, const Kernels<Element>& kernels, const Chip& chip) {
   Tiled best = {with_merged_images(problem), {}};
   choose(best.problem, kernels, chip, best.choice);
-  Tiled rows = {with_images_as_rows(problem), {}};
-  if (choose(rows.problem, kernels, chip, rows.choice, true) && rows.choice.cost < best.choice.cost)
-    return rows;
+  const auto consider = [&](const Problem& form, bool pixel_rows) {
+    Tiled tiled = {form, {}};
+    if (choose(form, kernels, chip, tiled.choice, pixel_rows) &&
+        tiled.choice.cost < best.choice.cost)
+      best = tiled;
+  };
+  consider(with_images_as_rows(problem), true);
+  int64_t groups = problem.groups;
+  for (const int64_t filters : {64, 128}) {
+    const Problem merged = with_merged_groups(problem, filters);
+    if (merged.groups == groups) continue;
+    groups = merged.groups;
+    consider(with_merged_images(merged), false);
+    consider(with_images_as_rows(merged), true);
+  }
   return best;
 }
 

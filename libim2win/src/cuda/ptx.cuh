@@ -65,7 +65,15 @@ __device__ __forceinline__ void load_matrices(uint32_t row, uint32_t (&x)[4]) {
                : "memory");
 }
 
-/// Likewise, of 16-bit elements, each matrix transposed.
+/// Likewise, two.
+__device__ __forceinline__ void load_matrices(uint32_t row, uint32_t (&x)[2]) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0, %1}, [%2];"
+               : "=r"(x[0]), "=r"(x[1])
+               : "r"(row)
+               : "memory");
+}
+
+/// Four, of 16-bit elements, each matrix transposed.
 __device__ __forceinline__ void load_matrices_transposed(uint32_t row, uint32_t (&x)[4]) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
                : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3])
@@ -271,6 +279,14 @@ __device__ __forceinline__ void store_transposed(void* row, uint32_t matrix0, ui
                : "memory");
 }
 
+/// The other way around.
+__device__ __forceinline__ void load_transposed(const void* row, uint32_t (&matrices)[2]) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0, %1}, [%2];"
+               : "=r"(matrices[0]), "=r"(matrices[1])
+               : "r"(static_cast<uint32_t>(__cvta_generic_to_shared(row)))
+               : "memory");
+}
+
 /// *to = word, of 2 to 16 bytes, that the L2 cache keeps less long than others (PTX ISA, cache operators, cs).
 template <class Word>
 __device__ __forceinline__ void store_streaming(Word* to, const Word& word) {
@@ -330,6 +346,11 @@ __device__ __forceinline__ int thread_in_block(int first = 0) {
 /// The same number, of which the compiler knows nothing: what is computed from it is computed here.
 __device__ __forceinline__ int32_t fresh(int32_t x) {
   asm volatile("" : "+r"(x));
+  return x;
+}
+
+__device__ __forceinline__ float fresh(float x) {
+  asm volatile("" : "+f"(x));
   return x;
 }
 

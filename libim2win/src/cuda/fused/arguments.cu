@@ -19,7 +19,9 @@ int64_t filter_tiles(const Problem& problem, const KernelShape& shape) {
 /// Whether products may meet elements outside a window, padding, or what operands do not carry: a
 /// zero times what is not finite is not zero.
 bool forms_sums_again(const Problem& problem, const Tile& tile, Operands operands) {
-  if (operands == Operands::kSplit || tile.unit_columns > 1 || problem.is_padded()) return true;
+  if (operands == Operands::kSplit || tile.unit_columns > 1 || problem.is_padded() ||
+      has_merged_groups(problem))
+    return true;
   const int64_t units = int64_t{tile.units} * problem.s;
   return (tile.group_rows * units) % 2 != 0 || ((tile.group_rows - 1) * units) % 2 != 0;
 }
@@ -96,6 +98,8 @@ Arguments<Element>::Arguments(const Problem& problem, const TileChoice& choice,
       n(problem.n),
       channels(problem.c_per_group()),
       filters_per_group(problem.k_per_group()),
+      own_channels(static_cast<int32_t>(problem.filter.size[1])),
+      own_filters(static_cast<int32_t>(problem.k * own_channels / problem.c)),
       filters_total(problem.k),
       h(static_cast<int32_t>(problem.h)),
       w(static_cast<int32_t>(problem.w)),
@@ -173,6 +177,8 @@ PackArguments::PackArguments(const Problem& problem, const TileChoice& choice,
       blocks(problem.groups * filter_blocks.divisor * slabs.divisor),
       filters_per_group(problem.k_per_group()),
       channels(problem.c_per_group()),
+      own_channels(static_cast<int32_t>(problem.filter.size[1])),
+      own_filters(static_cast<int32_t>(problem.k * own_channels / problem.c)),
       tile_filters(shape.filters),
       filter_tiles(static_cast<int32_t>(fused::filter_tiles(problem, shape))) {
   const bool is_kept = forms_sums_again(problem, tile, operands);
@@ -183,12 +189,12 @@ PackArguments::PackArguments(const Problem& problem, const TileChoice& choice,
   const int64_t word = kUnitBytes / element_bytes(problem.dtype);
   pitch = static_cast<int32_t>((ceil_div(slab, word) | 1) * word);
   channels_fastest = problem.filter.stride[1] == 1 && slab_channels.divisor > 1;
-  words = operands != Operands::kSplit && tile.channel_bits == 0 &&
+  words = operands != Operands::kSplit && tile.channel_bits == 0 && !has_merged_groups(problem) &&
           has_unit_words(problem.filter, channels, element_bytes(problem.dtype), tile);
   // All taps of some channels, which are neighbours.
   const int64_t all = problem.c_per_group() * problem.r * problem.s;
   lines = !words && tile.slabs() == tile.chunks && problem.filter.is_nchw() && slab % word == 0 &&
-          all % word == 0;
+          all % word == 0 && !has_merged_groups(problem);
   std::copy(std::begin(problem.filter.stride), std::end(problem.filter.stride), stride);
 }
 

@@ -52,6 +52,8 @@ struct Arguments {
   // Windows.
   Divisor pitch, plane_positions, tile_images, column_pitch, positions;
   int64_t n, channels, filters_per_group;  // of a group
+  int32_t own_channels,
+      own_filters;  // of a filter's group, of which the problem may have merged some
   int64_t filters_total;
   int32_t h, w, p, q;
   int32_t stride_h, stride_w, dilation_h, dilation_w, padding_top, padding_left;
@@ -59,7 +61,7 @@ struct Arguments {
   int32_t row_stride, column_stride;  // of the input
   int32_t r, s;
   // Boxes: of the input's phases, in rows, then columns, or of lines, in rows; and of the output.
-  CUtensorMap inputs[kMaxPhases], output, filter;
+  CUtensorMap inputs[kMaxPhases], output, residual, filter;
   Divisor column_groups, phase_rows, phase_columns;
   int32_t phase_rows_above, phase_columns_left;  // of the padding, and more to whole phases
   bool boxed, stored, filters_boxed;

@@ -127,6 +127,11 @@ struct Block {
   __device__ __forceinline__ Patch& patch(int multiplying_warp) const {
     return reinterpret_cast<Patch*>(dynamic_shared_memory + layout.patches)[multiplying_warp];
   }
+  /// Of a warp: see kThreadSlots.
+  __device__ __forceinline__ float4* slots(int multiplying_warp) const {
+    return reinterpret_cast<float4*>(dynamic_shared_memory + layout.slots) +
+           multiplying_warp * 32 * kThreadSlots;
+  }
   /// A warpgroup's sums for the blocks of its cluster, and the block's from these: in the room of filters and
   /// slabs.
   __device__ __forceinline__ char* outgoing(int warpgroup) const {

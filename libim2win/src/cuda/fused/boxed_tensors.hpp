@@ -18,6 +18,7 @@ class BoxedTensors {
   BoxedTensors(const Problem& problem, const Tile& tile, int filters, Operands operands)
       : input_(problem.input),
         output_(problem.output),
+        residual_(problem.residual),
         filter_(problem.filter),
         stride_h_(problem.stride_h),
         stride_w_(problem.stride_w),
@@ -71,6 +72,10 @@ class BoxedTensors {
   CUtensorMap map_output(const void* data) const {
     return tensor_map(output_type_, bytes_, data, output_, output_box_);
   }
+  /// In boxes like the output's.
+  CUtensorMap map_residual(const void* data) const {
+    return tensor_map(output_type_, bytes_, data, residual_, output_box_);
+  }
 
  private:
   struct Pixels {
@@ -102,7 +107,7 @@ class BoxedTensors {
     return {{3, 1, 2, 0}, {kRowPixels, unsigned_of(channels), 1, 1}, true};
   }
 
-  Tensor input_, output_, filter_;
+  Tensor input_, output_, residual_, filter_;
   int64_t stride_h_, stride_w_, bytes_;
   CUtensorMapDataType input_type_, output_type_;
   RawLines raw_;

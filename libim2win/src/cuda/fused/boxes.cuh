@@ -24,6 +24,7 @@ __device__ __forceinline__ void prefetch_maps(const Arguments<Element>& a) {
   for (int i = 0; (a.boxed || lines.boxed) && i < inputs; ++i) ptx::prefetch(a.inputs[i]);
   if (a.filters_boxed) ptx::prefetch(a.filter);
   if (a.stored) ptx::prefetch(a.output);
+  if (a.stored && a.outputs.residual_data() != nullptr) ptx::prefetch(a.residual);
 }
 
 /// By a thread: brings the planes of slab after slab.
@@ -135,29 +136,26 @@ class BoxStaging {
 template <class Element>
 constexpr int kBoxFilters = kRowBytes / static_cast<int>(sizeof(Element));
 
-/// The boxes of a set, from a filter of the group on.
-template <class T>
-__device__ __forceinline__ void store_planes(const Arguments<typename T::Element>& a,
-                                             Block<T> block, const TilePosition& tile,
-                                             int first_filter, int set) {
-  namespace ptx = ::cuda::ptx;
+/// Calls copy(place in the tensor, box) for those of a set that exist, from a filter of the group on.
+template <class T, class Copy>
+__device__ __forceinline__ void for_planes(const Arguments<typename T::Element>& a, Block<T> block,
+                                           const TilePosition& tile, int first_filter, int set,
+                                           const Copy& copy) {
   constexpr int kFilters = kBoxFilters<typename T::Element>, kBoxes = kBoxedFilters / kFilters;
   for (int i = 0; i < kBoxes; ++i) {
     const int filter = first_filter + i * kFilters;
     if (filter >= a.filters_per_group) break;
     const int32_t at[] = {tile.group * static_cast<int>(a.filters_per_group) + filter, tile.q,
                           static_cast<int32_t>(tile.n), tile.p};
-    ptx::cp_async_bulk_tensor(ptx::space_global, ptx::space_shared, &a.output, at,
-                              block.box(set * kBoxes + i));
+    copy(at, block.box(set * kBoxes + i));
   }
 }
 
 /// Likewise, of 64 pixels each.
-template <class T>
-__device__ __forceinline__ void store_pixels(const Arguments<typename T::Element>& a,
-                                             Block<T> block, const TilePosition& tile, int filter,
-                                             int set) {
-  namespace ptx = ::cuda::ptx;
+template <class T, class Copy>
+__device__ __forceinline__ void for_pixels(const Arguments<typename T::Element>& a, Block<T> block,
+                                           const TilePosition& tile, int filter, int set,
+                                           const Copy& copy) {
   constexpr int kBoxes = T::kShape.columns / kRowPixels;
   if (filter >= a.filters_per_group) return;
 #pragma unroll 1
@@ -165,19 +163,53 @@ __device__ __forceinline__ void store_pixels(const Arguments<typename T::Element
     const auto [row, pixel] = a.pitch.divide(tile.begin + i * kRowPixels);
     const int32_t at[] = {pixel, tile.group * static_cast<int>(a.filters_per_group) + filter,
                           tile.p + row, 0};
-    if (at[2] < a.p)
-      ptx::cp_async_bulk_tensor(ptx::space_global, ptx::space_shared, &a.output, at,
-                                block.box(set * kBoxes + i));
+    if (at[2] < a.p) copy(at, block.box(set * kBoxes + i));
   }
 }
 
+template <class T, class Copy>
+__device__ __forceinline__ void for_boxes(const Arguments<typename T::Element>& a, Block<T> block,
+                                          const TilePosition& tile, int filter, int set,
+                                          const Copy& copy) {
+  if constexpr (T::kShape.pixel_rows) {
+    for_pixels<T>(a, block, tile, filter, set, copy);
+  } else {
+    for_planes<T>(a, block, tile, filter, set, copy);
+  }
+}
+
+/// What stores boxes, for for_boxes.
+template <class Element>
+__device__ __forceinline__ auto to_output(const Arguments<Element>& a) {
+  return [&a](const int32_t(&at)[4], const char* box) {
+    namespace ptx = ::cuda::ptx;
+    ptx::cp_async_bulk_tensor(ptx::space_global, ptx::space_shared, &a.output, at, box);
+  };
+}
+
+/// And what brings the residual to where outputs will be put; so many bytes each.
+template <class Element>
+__device__ __forceinline__ auto from_residual(const Arguments<Element>& a, uint32_t bytes,
+                                              uint64_t* barrier) {
+  return [&a, bytes, barrier](const int32_t(&at)[4], char* box) {
+    namespace ptx = ::cuda::ptx;
+    ptx::mbarrier_expect_tx(ptx::sem_relaxed, ptx::scope_cta, ptx::space_shared, barrier, bytes);
+    ptx::cp_async_bulk_tensor(ptx::space_cluster, ptx::space_global, box, &a.residual, at, barrier);
+  };
+}
+
 /// By a thread: takes the outputs of a set of filters away, or of a warpgroup that takes turns, tile after
-/// tile, when all their warps have put them.
+/// tile, when all their warps have put them. A residual comes to the boxes before.
 template <class T>
 __device__ __forceinline__ void store_boxes(const Arguments<typename T::Element>& a, Block<T> block,
                                             int set) {
   namespace ptx = ::cuda::ptx;
   constexpr bool kTurns = T::kShape.takes_turns;
+  const bool has_residual = a.outputs.residual_data() != nullptr;
+  const uint32_t box_bytes =
+      (T::kShape.pixel_rows ? kBoxedFilters : a.tile.output_rows()) * kRowBytes;
+  uint64_t* const empty = &barriers().outputs_empty[set];
+  if (has_residual) wait_for_inputs(a);
   const auto blocks = static_cast<int32_t>(gridDim.x);
   uint32_t parity = 0;
   for (int32_t number = static_cast<int32_t>(blockIdx.x) + (kTurns ? set * blocks : 0);
@@ -185,15 +217,15 @@ __device__ __forceinline__ void store_boxes(const Arguments<typename T::Element>
        number += kTurns ? T::kShape.multiplying_warpgroups * blocks : blocks, parity ^= 1) {
     const TilePosition tile = locate(a, number);
     const int filter = tile.filter_tile * T::kShape.filters + (kTurns ? 0 : set * kBoxedFilters);
-    wait(&barriers().outputs_full[set], parity);
-    if constexpr (T::kShape.pixel_rows) {
-      store_pixels<T>(a, block, tile, filter, set);
-    } else {
-      store_planes<T>(a, block, tile, filter, set);
+    if (has_residual) {
+      for_boxes<T>(a, block, tile, filter, set, from_residual(a, box_bytes, empty));
+      ptx::mbarrier_arrive(empty);
     }
+    wait(&barriers().outputs_full[set], parity);
+    for_boxes<T>(a, block, tile, filter, set, to_output(a));
     ptx::cp_async_bulk_commit_group();
     ptx::cp_async_bulk_wait_group_read(ptx::n32_t<0>{});
-    ptx::mbarrier_arrive(&barriers().outputs_empty[set]);
+    if (!has_residual) ptx::mbarrier_arrive(empty);
   }
 }
 

@@ -111,8 +111,12 @@ double CostModel::cycles(const Tile& tile, const KernelShape& shape) const {
 }
 
 double CostModel::pack_cycles(const Tile& tile) const {
-  constexpr double kPackKernel = 3500;
-  return has_filter_boxes(problem_, operands_, tile) ? 0 : kPackKernel;
+  constexpr double kPackKernel = 3500, kMergedElement = 0.01;
+  if (has_filter_boxes(problem_, operands_, tile)) return 0;
+  // Most of what is packed of merged groups are zeros.
+  const double merged =
+      has_merged_groups(problem_) ? double(problem_.k) * double(problem_.window_elements()) : 0;
+  return kPackKernel + kMergedElement * merged;
 }
 
 double CostModel::cluster_cycles(const Tile& tile, const KernelShape& shape) {

@@ -97,7 +97,7 @@ class BulkFilters {
  public:
   __device__ __forceinline__ BulkFilters(const Arguments<typename T::Element>& a, Block<T> block)
       : a_(a), block_(block), batches_(a) {
-    find_next();
+    if constexpr (kFindsAhead) find_next();
   }
 
   __device__ __forceinline__ bool ended() const { return batches_.ended(); }
@@ -109,10 +109,13 @@ class BulkFilters {
     if (is_starter) copy();
     batches_.advance();
     cursor_.advance(a_.tile.filter_stages);
-    find_next();
+    if constexpr (kFindsAhead) find_next();
   }
 
  private:
+  /// Where there are registers for it.
+  static constexpr bool kFindsAhead = kHasBoxes<T>;
+
   /// Before there is room for it: what is left then is to start the copy.
   __device__ __forceinline__ void find_next() {
     if (ended()) return;
@@ -125,7 +128,8 @@ class BulkFilters {
     }
   }
 
-  __device__ __forceinline__ void copy() const {
+  __device__ __forceinline__ void copy() {
+    if constexpr (!kFindsAhead) find_next();
     namespace ptx = ::cuda::ptx;
     uint64_t* full = &barriers().filters.full[cursor_.stage];
     ptx::mbarrier_arrive_expect_tx(ptx::sem_release, ptx::scope_cta, ptx::space_shared, full,

@@ -16,6 +16,7 @@
 #include "cuda/fused/multiply_whole.cuh"
 #include "cuda/fused/pixel_rows.cuh"
 #include "cuda/fused/staging.cuh"
+#include "cuda/fused/tile_columns.cuh"
 #include "cuda/fused/writer.cuh"
 #include "cuda/ptx.cuh"
 
@@ -64,7 +65,7 @@ __device__ __forceinline__ void multiply_and_write(const Arguments<typename T::E
     if constexpr (!T::kShape.pixel_rows)
       OutputBoxes<T>::place_columns(a, block, warpgroup, static_cast<int>(threadIdx.x % 128));
   } else {
-    Writer<T>::place_columns(a, block);
+    TileColumns<T>::make_table(a, block);
   }
   if (a.boxed)
     clear_gaps<T>(a.tile, block, static_cast<int>(threadIdx.x) - T::kFirstMultiplier,

@@ -24,6 +24,7 @@ class OperandRings {
   __device__ __forceinline__ OperandRings(const Arguments<typename T::Element>& a, Block<T> block,
                                           int warpgroup)
       : a_(a),
+        layout_(block.layout),
         filters_(kept(filters_of(a.tile, ptx::shared_address(block.filter_stage(0)), warpgroup))),
         windows_(kept(windows_of(a.tile, ptx::shared_address(block.slab(0)), warpgroup))),
         step_(kept(filters_in_place(a.tile) ? 2 : T::kFilterStep)),
@@ -47,13 +48,13 @@ class OperandRings {
 
   /// Of the first step of a batch.
   __device__ __forceinline__ Descriptor filters() const {
-    return filters_ + static_cast<uint32_t>(filter_.stage * filter_units_);
+    return filters_ + offset(filter_.stage, filter_units_, layout_.filter_stage);
   }
   /// Units from a step's filters to the next.
   __device__ __forceinline__ uint32_t step() const { return static_cast<uint32_t>(step_); }
   /// Of the slab.
   __device__ __forceinline__ Descriptor windows() const {
-    return windows_ + static_cast<uint32_t>(slab_.stage * slab_units_);
+    return windows_ + offset(slab_.stage, slab_units_, layout_.slab);
   }
   __device__ __forceinline__ static uint32_t units_of(int32_t bytes) {
     return static_cast<uint32_t>(bytes) / kUnitBytes;
@@ -72,7 +73,8 @@ class OperandRings {
   __device__ __forceinline__ void leave_slab() { slab_.advance(slab_stages_); }
 
   __device__ __forceinline__ void release_filters(int stage) const {
-    if (releases_filters_) barriers().filters.arrive_empty(stage);
+    if (kKeeps ? releases_filters_ != 0 : is_teller() && !a_.tile.resident)
+      barriers().filters.arrive_empty(stage);
   }
   __device__ __forceinline__ void release_slab(int stage) const {
     if (is_teller()) barriers().slabs.arrive_empty(stage);
@@ -113,13 +115,18 @@ class OperandRings {
   static constexpr bool kTurns = T::kShape.takes_turns;
   static constexpr bool kWgmma = T::kInstructions == Instructions::kWgmma;
 
+  /// Whether registers suffice for what the loop of batches reads.
+  static constexpr bool kKeeps = T::kOperands != Operands::kSplit;
+
   /// In a register, where these suffice: parameters of the kernel that the loop of batches reads again take it
   /// longer than its products, as many of them have no room in the first cache of constants.
-  __device__ __forceinline__ static int32_t kept(int32_t x) {
-    return T::kOperands == Operands::kSplit ? x : ptx::fresh(x);
-  }
+  __device__ __forceinline__ static int32_t kept(int32_t x) { return kKeeps ? ptx::fresh(x) : x; }
   __device__ __forceinline__ static Descriptor kept(const Descriptor& x) {
-    return T::kOperands == Operands::kSplit ? x : x.kept();
+    return kKeeps ? x.kept() : x;
+  }
+  /// Of a stage of so many units, or bytes.
+  __device__ __forceinline__ static uint32_t offset(int stage, int units, int bytes) {
+    return kKeeps ? static_cast<uint32_t>(stage * units) : units_of(stage * bytes);
   }
 
   __device__ __forceinline__ static bool filters_in_place(const Tile& tile) {
@@ -147,6 +154,7 @@ class OperandRings {
   }
 
   const Arguments<typename T::Element>& a_;
+  const SharedLayout& layout_;
   Descriptor filters_, windows_;  // of the first stages
   int32_t step_, slab_stages_, filter_stages_, slab_units_, filter_units_;
   int32_t releases_filters_;

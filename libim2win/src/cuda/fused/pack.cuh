@@ -36,6 +36,7 @@ struct PackArguments {
   Divisor slab_channels;          // at most
   int64_t blocks;
   int64_t filters_per_group, channels;
+  int32_t own_channels, own_filters;  // of a filter's group: see has_merged_groups
   int32_t tile_filters, filter_tiles;
   // Of a filter's elements of a slab in shared memory, an odd number of words: filters differ in banks.
   int32_t pitch;
@@ -82,7 +83,8 @@ class FilterPacker {
     first_channel_ = chunk * a.tile.units * a.tile.unit_channels;
     channels_ =
         min(static_cast<int>(a.channels) - first_channel_, a.tile.units * a.tile.unit_channels);
-    first_k_ = group * a.filters_per_group + filter_block * kPackFilters;
+    in_group_ = filter_block * kPackFilters;
+    first_k_ = group * a.filters_per_group + in_group_;
     filters_ =
         min(static_cast<int>(a.filters_per_group) - filter_block * kPackFilters, kPackFilters);
     tile_ = int64_t{group} * a.filter_tiles + tile;
@@ -100,7 +102,8 @@ class FilterPacker {
   }
 
   /// A warp brings its filter's elements of the slab, in the order of memory, to [channel][tap row]
-  /// [column]; zeros for filters that there are not. With `exact` it also writes them there, as they are.
+  /// [column]; zeros for filters that there are not and for
+  /// channels that a filter has not. With `exact` it also writes them there, as they are.
   __device__ __forceinline__ Magnitudes load(const Moved* filter, Moved* exact) {
     const int own = static_cast<int>(threadIdx.x / 32);
     const bool channels_fastest = a_.channels_fastest;
@@ -109,6 +112,7 @@ class FilterPacker {
     const int count = static_cast<int>(inner.divisor * middle.divisor) *
                       (channels_fastest ? static_cast<int>(a_.rows[kind_].divisor) : channels_);
     const int64_t k = first_k_ + own;
+    const int first_own = (in_group_ + own) / a_.own_filters * a_.own_channels;
     filter += k * a_.stride[0];
     exact += k * a_.packed.exact_stride[0];
     const int64_t(&kept)[4] = a_.packed.exact_stride;
@@ -121,9 +125,10 @@ class FilterPacker {
       const int channel = channels_fastest ? fastest : slowest;
       const int row = channels_fastest ? slowest : between;
       const int column = channels_fastest ? between : fastest;
-      const int64_t c = first_channel_ + channel, r = first_row_ + row * a_.tile.row_step;
+      const int64_t c = first_channel_ + channel - first_own;  // of the filter's
+      const int64_t r = first_row_ + row * a_.tile.row_step;
       const int s = first_column_ + column;
-      const bool exists = own < filters_ && channel < channels_;
+      const bool exists = own < filters_ && channel < channels_ && c >= 0 && c < a_.own_channels;
       const Moved x =
           ptx::load_if(exists, filter + c * a_.stride[1] + r * a_.stride[2] + s * a_.stride[3]);
       if (channel < channels_) shared_.elements[own * a_.pitch + place(channel, row, column)] = x;
@@ -271,6 +276,7 @@ class FilterPacker {
   int slab_, chunk_, tap_group_, kind_;
   int first_row_, first_column_;  // of the tap group
   int first_channel_, channels_;  // of the slab
+  int in_group_;                  // the block's first filter
   int64_t first_k_;
   int filters_;  // of the block
   int64_t tile_;

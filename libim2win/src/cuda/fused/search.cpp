@@ -215,6 +215,8 @@ class Search {
     for (const bool stored : {false, true}) {
       if (stored && !(can_be && has_whole_filters(problem_, shape_))) break;
       tile_.stored = stored;
+      tile_.activates =
+          problem_.activation != IM2WIN_IDENTITY && problem_.activation != IM2WIN_RELU;
       try_stages(rows, columns);
     }
     tile_.stored = 0;

@@ -29,6 +29,10 @@ constexpr int32_t patch_bytes(const KernelShape& shape) {
   return shape.multiplying_threads() / 32 * static_cast<int32_t>(sizeof(Patch));
 }
 
+/// Where a multiplying thread keeps some of its sums while they pass through an activation: in its warp's patch,
+/// where that is free.
+constexpr int kThreadSlots = 4, kSlotBytes = kThreadSlots * 16;
+
 /// A position of a tile's slabs in the input. `row` counts the input's rows from the first of a slab;
 /// kNowhere: outside, whatever the slab. `offset` is from the pixel at that row and the tile's first
 /// column in its first image, in elements; or where that is in raw lines, in bytes. `elements` has a bit
@@ -150,6 +154,7 @@ struct SharedLayout {
   int32_t part;                // from an element's high to its low operands, of a slab
   int32_t filters, slabs, patches;
   int32_t boxes, box;        // of outputs, in the room of patches; from a box to the next
+  int32_t slots;             // for activations, where patches have no room
   int32_t row_ends, biases;  // of im2win_stem
   int32_t columns, places;   // tables
   int32_t raw, raw_stage;
@@ -174,7 +179,9 @@ inline SharedLayout shared_layout(const Tile& tile, const KernelShape& shape, Op
   layout.box =
       tile.pixel_rows ? kBoxedFilters * kRowBytes : aligned((tile.output_rows() + 1) * kRowBytes);
   const int32_t boxes = tile.stored ? output_sets(shape) * boxes_of_set(shape, operands) : 0;
-  layout.columns = std::max(layout.patches + patch_bytes(shape), layout.boxes + boxes * layout.box);
+  layout.slots = std::max(layout.patches + patch_bytes(shape), layout.boxes + boxes * layout.box);
+  layout.columns =
+      layout.slots + (tile.stored && tile.activates ? kSlotBytes * shape.multiplying_threads() : 0);
   layout.places =
       layout.columns + table_columns(tile, shape) * static_cast<int32_t>(sizeof(ColumnPlace));
   const int64_t places =

@@ -8,18 +8,22 @@
 
 namespace im2win::cuda::fused {
 
-/// The sum of one output from the input and the filter as they are, by a warp, whose lanes take turns with
+/// The sum of an output of filter k from the input and the filter as they are, by a warp, whose lanes take turns with
 /// channels. Rarely needed: for sums which products on tensor cores do not give.
 template <class Element>
 __device__ __forceinline__ float sum_again(const Arguments<Element>& a, int32_t group, int64_t k,
                                            int64_t n, int p, int q) {
   const int y0 = p * a.stride_h - a.padding_top, x0 = q * a.stride_w - a.padding_left;
-  const Element* input = a.input + n * a.stride_n + group * a.channels * a.stride_c;
+  // Groups side by side may have been merged.
+  const int32_t in_group = static_cast<int32_t>(k - group * a.filters_per_group);
+  const int64_t first_channel =
+      group * a.channels + in_group / a.own_filters * int64_t{a.own_channels};
+  const Element* input = a.input + n * a.stride_n + first_channel * a.stride_c;
   const Element* filter =
       reinterpret_cast<const Element*>(a.filters + a.packed.exact) + k * a.packed.exact_stride[0];
   const int64_t(&kept)[4] = a.packed.exact_stride;
   double sum = 0;
-  for (int64_t c = threadIdx.x % 32; c < a.channels; c += 32) {
+  for (int64_t c = threadIdx.x % 32; c < a.own_channels; c += 32) {
     for (int r = 0; r < a.r; ++r) {
       const int y = y0 + r * a.dilation_h;
       for (int s = 0; s < a.s; ++s) {

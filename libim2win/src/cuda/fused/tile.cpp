@@ -9,6 +9,10 @@
 
 namespace im2win::cuda::fused {
 
+bool has_merged_groups(const Problem& problem) {
+  return problem.filter.size[1] != problem.c_per_group();
+}
+
 bool has_whole_slabs(const Problem& problem, const Tile& tile) {
   return problem.groups == 1 || problem.c_per_group() % (tile.units * tile.unit_channels) == 0;
 }
@@ -37,7 +41,7 @@ bool has_pixel_rows(const Problem& problem, Operands operands) {
 }
 
 bool has_filter_boxes(const Problem& problem, Operands operands, const Tile& tile) {
-  return tile.boxed() && tile.units == 2 * traits(operands).batch &&
+  return tile.boxed() && tile.units == 2 * traits(operands).batch && !has_merged_groups(problem) &&
          has_boxes(problem.filter, 1, moved_bytes(operands));
 }
 
@@ -46,10 +50,10 @@ bool has_whole_filters(const Problem& problem, const KernelShape& shape) {
 }
 
 bool has_output_boxes(const Problem& problem, Operands operands, int fastest) {
-  return !problem.has_residual && problem.alpha == 1 &&
-         problem.output.size[fastest] * moved_bytes(operands) % kUnitBytes == 0 &&
-         (problem.activation == IM2WIN_IDENTITY || problem.activation == IM2WIN_RELU) &&
-         has_boxes(problem.output, fastest, moved_bytes(operands));
+  const int bytes = moved_bytes(operands);
+  return problem.output.size[fastest] * bytes % kUnitBytes == 0 &&
+         has_boxes(problem.output, fastest, bytes) &&
+         (!problem.has_residual || has_boxes(problem.residual, fastest, bytes));
 }
 
 int row_word(const Problem& problem, const Tile& tile) {

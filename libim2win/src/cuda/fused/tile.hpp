@@ -226,6 +226,7 @@ struct Tile {
   int32_t pixel_rows;        // whether rows are of pixels: see KernelShape
   int32_t box_rows;          // of a plane, where it is a box
   int32_t stored;            // whether outputs leave as boxes, too
+  int32_t activates;         // whether an activation takes sums through slots of shared memory
   int32_t filters_in_place;  // whether filters come as boxes of what they are: see has_filter_boxes
 
   // Taps by slabs: group j has tap rows j / column_groups + m * row_step, and all tap columns or, where
@@ -302,6 +303,9 @@ struct Chip {
 bool choose_tile(const Problem& problem, Operands operands, const KernelShape* shapes, int count,
                  const Chip& chip, TileChoice& choice, bool pixel_rows = false);
 
+/// Whether groups of a problem are several of the filter's.
+bool has_merged_groups(const Problem& problem);
+
 /// Whether all channels of a slab are of the tile's group.
 bool has_whole_slabs(const Problem& problem, const Tile& tile);
 
@@ -321,9 +325,8 @@ bool has_pixel_rows(const Problem& problem, Operands operands);
 /// batch then is the steps of one tap.
 bool has_filter_boxes(const Problem& problem, Operands operands, const Tile& tile);
 
-/// Whether outputs can leave as boxes, whose rows are along a dimension. What a box takes on its way out, it
-/// takes in shared memory: bias and a bound from below. It leaves in whole words of 16 bytes, past the last
-/// filter or pixel, too, if that does not end one.
+/// Whether outputs can leave as boxes, whose rows are along a dimension, and what is added to them come so. A box
+/// leaves in whole words of 16 bytes, past the last filter or pixel, too, if that does not end one.
 bool has_output_boxes(const Problem& problem, Operands operands, int fastest);
 
 /// Whether all filters of a tile are of its group, or none's.

@@ -54,10 +54,11 @@ inline float bfloat16_at(const void* p) {
 }
 inline float half_at(const void* p) { return __half2float(*static_cast<const __half*>(p)); }
 
-inline void load_matrices(uint32_t row, uint32_t (&x)[4]) {
+template <unsigned kMatrices>
+void load_matrices(uint32_t row, uint32_t (&x)[kMatrices]) {
   const uint64_t* rows = emulator::exchange(row);
   const unsigned lane = threadIdx.x % 32;
-  for (unsigned matrix = 0; matrix < 4; ++matrix)
+  for (unsigned matrix = 0; matrix < kMatrices; ++matrix)
     std::memcpy(&x[matrix], dynamic_shared_memory + rows[8 * matrix + lane / 4] + lane % 4 * 4, 4);
 }
 
@@ -166,6 +167,18 @@ inline void store_transposed(void* row, uint32_t matrix0, uint32_t matrix1) {
     for (unsigned i = 0; i < 2; ++i)
       reinterpret_cast<uint16_t*>(rows[8 * matrix + lane % 4 * 2 + i])[lane / 4] =
           static_cast<uint16_t>(pairs[matrix] >> 16 * i);
+}
+
+inline void load_transposed(const void* row, uint32_t (&matrices)[2]) {
+  const uint64_t* rows = emulator::exchange(reinterpret_cast<uint64_t>(row));
+  const unsigned lane = threadIdx.x % 32;
+  for (unsigned matrix = 0; matrix < 2; ++matrix) {
+    matrices[matrix] = 0;
+    for (unsigned i = 0; i < 2; ++i)
+      matrices[matrix] |=
+          uint32_t{reinterpret_cast<const uint16_t*>(rows[8 * matrix + lane % 4 * 2 + i])[lane / 4]}
+          << 16 * i;
+  }
 }
 
 inline uint32_t round_to_tf32(float x) { return emulator::round_to_tf32(__float_as_uint(x)); }

@@ -162,7 +162,7 @@ class PixelWriter {
       const float bound = (end.scale > 0 ? doubt[1] : doubt[0]) * fabsf(end.scale);
       const int64_t k = first_k(tile) + round * kPixelPatchFilters + filter;
       settle(exists && bound != 0 && !(fabsf(sum) >= bound), k, tile, pixel, sum);
-      if (exists) write_one(sum, end.bias, k, at, pixel);
+      if (exists) write_one(sum, k, at, pixel);
     }
   }
 
@@ -178,17 +178,13 @@ class PixelWriter {
     }
   }
 
-  __device__ __forceinline__ void write_one(float sum, float bias, int64_t k,
-                                            const typename Outputs<Element, float>::Pixel& at,
+  __device__ __forceinline__ void write_one(float sum, int64_t k,
+                                            const typename Outputs<Element, float>::Pixel& first,
                                             int pixel) const {
-    const int64_t* const strides = a_.outputs.strides();
-    float addend = 0;
-    if (const Element* residual = a_.outputs.residual_data(); residual != nullptr) {
-      const int64_t* const apart = a_.outputs.residual_strides();
-      addend = to_compute<float>(residual[at.residual + k * apart[1] + pixel * apart[3]]);
-    }
-    a_.outputs.data()[at.output + k * strides[1] + pixel * strides[3]] =
-        a_.outputs.finished(sum, addend, bias);
+    const typename Outputs<Element, float>::Pixel at = {
+        first.output + pixel * a_.outputs.strides()[3],
+        first.residual + pixel * a_.outputs.residual_strides()[3]};
+    a_.outputs.data()[at.output + k * a_.outputs.strides()[1]] = a_.outputs.finished(k, at, sum);
   }
 
   const Arguments<Element>& a_;

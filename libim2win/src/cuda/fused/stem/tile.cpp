@@ -170,10 +170,11 @@ double cost(const Problem& problem, const KernelShape& shape) {
   return double(tiles * row_chunks(problem, shape)) * (2 * shape.sums() + kPiece);
 }
 
-/// Whether a tile's filters of pixels may leave as boxes.
+/// Whether a tile's filters of pixels may leave as boxes: the sums and a bias, perhaps clamped from below.
 bool stores_boxes(const Problem& problem, const KernelShape& shape, Operands operands) {
   return operands != Operands::kSplit && has_output_boxes(problem, operands, 1) &&
-         has_whole_filters(problem, shape);
+         has_whole_filters(problem, shape) && !problem.has_residual && problem.alpha == 1 &&
+         (problem.activation == IM2WIN_IDENTITY || problem.activation == IM2WIN_RELU);
 }
 
 /// Strips as wide as whole rows, whose parts leave for memory together, or else as can be.

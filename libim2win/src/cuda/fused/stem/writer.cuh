@@ -135,7 +135,8 @@ class RowWriter {
     if (!is_starter()) return;
     TilePosition tile = tile_;
     tile.p += row_;
-    store_planes<T>(a_, block_, tile, tile_.filter_tile * T::kShape.filters, row_);
+    for_planes<T>(a_, block_, tile, tile_.filter_tile * T::kShape.filters, row_,
+                  to_output<Element>(a_));
     ::cuda::ptx::cp_async_bulk_commit_group();
   }
 
@@ -270,7 +271,7 @@ class PieceWriter {
   /// By all threads that multiply.
   __device__ __forceinline__ PieceWriter(const Arguments<Element>& a, Block<T> block, int warpgroup)
       : a_(a), block_(block), warpgroup_(warpgroup) {
-    Writer<T>::place_columns(a, block);
+    TileColumns<T>::make_table(a, block);
     ptx::named_barrier(kColumnsBarrier, T::kShape.multiplying_threads());
   }
 
@@ -287,7 +288,7 @@ class PieceWriter {
   }
 
   /// `tile` begins with the piece, of the block's set of filters of that number.
-  __device__ __forceinline__ void write(const Sums<T::kSums>& sums, TilePosition tile, int set,
+  __device__ __forceinline__ void write(Sums<T::kSums>& sums, TilePosition tile, int set,
                                         InRow in_row) {
     tile.p -= warpgroup_;  // Writer takes tiles of a row for each warpgroup
     if (const RowWriter<T> writer(a_, block_, tile, warpgroup_, set); writer.takes(sums)) {
