@@ -88,6 +88,16 @@ __device__ __forceinline__ InRow in_row(const Arguments<Element>& a, int chunk, 
           chunk + 1 < a.bands.chunks && end < a.q ? kSectorPixels : 0};
 }
 
+/// Products do not need it, but ptxas does: it lets them wait for one another where their sums may be what is left of
+/// the last piece's outputs. Before the warpgroup's turn it takes no time.
+template <class T>
+__device__ __forceinline__ void clear(Sums<T::kSums>& sums) {
+  if constexpr (T::kOperands != Operands::kSplit) {
+#pragma unroll
+    for (float& sum : sums.sum) sum = ptx::fresh(0.0f);
+  }
+}
+
 /// Warpgroups take turns with the pieces of a strip.
 template <class T>
 __device__ __forceinline__ void multiply_and_write(const Arguments<typename T::Element>& a,
@@ -118,6 +128,7 @@ __device__ __forceinline__ void multiply_and_write(const Arguments<typename T::E
         continue;
       }
       Sums<T::kSums> sums;
+      clear<T>(sums);
       const int next = after(a, piece).row;
       multiplier.pass_bands(piece.row);
       turns.wait();

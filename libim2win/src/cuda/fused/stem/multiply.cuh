@@ -166,8 +166,6 @@ class RowMultiplier {
   template <int kSteps, class Issued>
   __device__ __forceinline__ void multiply_whole(const Row& row, int set, Sums<T::kSums>& sums,
                                                  const Issued& issued) const {
-#pragma unroll
-    for (float& sum : sums.sum) sum = 0;
     for (int band = 0; band < a_.bands.count; ++band) {
       const Descriptor filters = filters_of<kSteps>(set * a_.bands.count + band);
       const Descriptor windows = row.windows.uniform(band);
