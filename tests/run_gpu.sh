@@ -45,4 +45,5 @@ if [[ $part =~ ^(all|benchmarks)$ ]]; then
   python3 bench/paper.py "$results/paper"
   python3 bench/host_time.py --json "$results/host_time.json"
   python3 bench/depthwise_gpu.py --json "$results/depthwise_batch128.json"
+  python3 bench/epilogues_gpu.py --json "$results/epilogues_batch128.json"
 fi

@@ -16,6 +16,7 @@ _PARTS: dict[str, Callable[[], str]] = {
     "glance": results.glance,
     "gpu_layers": results.gpu_layers,
     "depthwise": results.depthwise,
+    "epilogues": results.epilogues,
     "cpu_layers": results.cpu_layers,
     "host_time": results.host_time,
     "wheel": results.wheel,

@@ -62,6 +62,16 @@ def host_time() -> str:
     return f"{_machine(runs)}.\n\n{table(['call', 'µs of host time'], rows)}"
 
 
+def epilogues() -> str:
+    runs = _load("h200/epilogues_batch128.json")
+    rows = []
+    for (dtype, layout, epilogue), layers in _by(runs["layers"], "dtype", "layout", "epilogue"):
+        spread = _spread(row["pytorch"] / row["im2win"] for row in layers)
+        rows.append([dtype, layout, epilogue, _spread_text(spread)])
+    header = ["dtype", "layout", "after the convolution", "PyTorch / im2win"]
+    return f"{_machine(runs)}.\n\n{table(header, rows)}"
+
+
 def wheel() -> str:
     """What release/check_wheel.py has measured."""
     report = _load("wheel.json")
