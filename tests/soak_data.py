@@ -24,11 +24,18 @@ LARGEST = {
 
 
 def random_problem(rng: Rng) -> Problem:
-    """Small, and of every kind: the edges of tiles are hit by numbers."""
+    """Small, and of every kind: the edges of tiles are hit by numbers.
+
+    A third are such as `winograd` takes, which is hardly ever one of the others.
+    """
+    is_winograds = rng.random() < 1 / 3
+    common_stride = int(rng.integers(1, 3))
 
     def axis() -> tuple[int, int, int, int, tuple[int, int]]:
         size, window, dilation = (int(rng.integers(1, high)) for high in (21, 6, 4))
         stride = int(rng.integers(1, 5))
+        if is_winograds:
+            window, dilation, stride = 3, 1, common_stride
         before, after = (int(rng.integers(0, 5)) for _ in range(2))
         missing = dilation * (window - 1) + 1 - (size + before + after)
         return size, window, dilation, stride, (before, after + max(missing, 0))
@@ -36,7 +43,8 @@ def random_problem(rng: Rng) -> Problem:
     h, r, dilation_h, stride_h, vertical = axis()
     w, s, dilation_w, stride_w, horizontal = axis()
     groups = int(rng.choice((1, 1, 2, 3, 17)))
-    channels = 1 if rng.random() < 0.4 else int(rng.integers(1, 40 // groups + 2))
+    has_one = rng.random() < 0.4 and not is_winograds
+    channels = 1 if has_one else int(rng.integers(1, 40 // groups + 2))
     return Problem(
         n=int(rng.integers(1, 4)),
         c=groups * channels,
