@@ -52,8 +52,7 @@ struct Arguments {
   // Windows.
   Divisor pitch, plane_positions, tile_images, column_pitch, positions;
   int64_t n, channels, filters_per_group;  // of a group
-  int32_t own_channels,
-      own_filters;  // of a filter's group, of which the problem may have merged some
+  int32_t own_channels, own_filters;       // of a filter's group: see has_merged_groups
   int64_t filters_total;
   int32_t h, w, p, q;
   int32_t stride_h, stride_w, dilation_h, dilation_w, padding_top, padding_left;
