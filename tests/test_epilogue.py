@@ -29,6 +29,13 @@ WHOLE_TILES = [
     Problem(n=3, c=32, h=8, w=16, k=64, r=1, s=1),
     Problem(n=3, c=72, h=13, w=11, k=144, r=1, s=1),
     Problem(c=48, h=6, w=24, k=80, padding=same(1), stride=(2, 2)),
+    # Some of a warp's 16 filters, and words of one, two and four pixels.
+    Problem(n=2, c=16, h=5, w=20, k=24, r=1, s=1),
+    Problem(n=2, c=24, h=6, w=18, k=2, r=1, s=1),
+    Problem(n=2, c=16, h=7, w=9, k=37),
+    # Single pixels of all images as two rows, or as one.
+    Problem(n=5, c=64, h=10, w=33, k=72, r=1, s=1),
+    Problem(n=3, c=32, h=7, w=7, k=128, r=1, s=1),
 ]
 LAYOUTS = {"NCHW": (0, 1, 2, 3), "NHWC": (0, 2, 3, 1)}  # the dimensions, slowest first
 _erf = np.vectorize(math.erf, otypes=[np.float64])

@@ -69,12 +69,10 @@ class Writer {
     if (finisher.has_doubts(sums)) finisher.settle(sums);
     const Ending end = finisher.finish(sums);
     output_ = a_.outputs.data() + columns_.first_pixel().output + k * a_.outputs.strides()[1];
-    if (filters < kPatchFilters) {
-      write_singly(sums, end, filters);
-    } else if (a_.words) {
-      write_words(sums, end);
-    } else if (a_.filters_fastest) {
-      write_singly(sums, end, filters);
+    if (a_.words) {
+      write_words(sums, end, filters);
+    } else if (filters < kPatchFilters || a_.filters_fastest) {
+      write_some(sums, end, filters);
     } else {
       switch (a_.row_word) {
         case 4: write_rows<4>(sums, end); break;
@@ -289,18 +287,21 @@ class Writer {
   /// NHWC: a lane has 16 bytes of neighbouring filters of a pixel. In the patch the words of a
   /// column are neighbours, those of four columns exchanged with those of the four after them:
   /// eight columns, which are written at a time, then meet all banks.
-  __device__ __forceinline__ void write_words(const Sums<T::kSums>& sums, const Ending& end) {
+  __device__ __forceinline__ void write_words(const Sums<T::kSums>& sums, const Ending& end,
+                                              int filters) const {
     constexpr int kWords = kPatchFilters / kWordFilters;  // of a column
     // As many 16-bit columns as fit a patch: fewer times to wait for one another.
     constexpr int kTogether = kHalves ? 2 * kPatchColumns : kPatchColumns;
     constexpr int kEach = kTogether * kWords / 32;  // words of a lane
+    const bool exists = lane_ % kWords * kWordFilters < filters;
 #pragma unroll
     for (int first = 0; first < T::kShape.columns; first += kTogether) {
       int places[kEach];
 #pragma unroll
       for (int j = 0; j < kEach; ++j) {
         const int column = first + (lane_ + 32 * j) / kWords;
-        places[j] = column < kPatches * kPatchColumns ? columns_.output_at(column) : kNowhere;
+        places[j] =
+            exists && column < kPatches * kPatchColumns ? columns_.output_at(column) : kNowhere;
       }
       __syncwarp();
 #pragma unroll
@@ -358,9 +359,9 @@ class Writer {
       x[i] = to_compute<float>(reinterpret_cast<const Pixels<Element, 2>&>(pairs[i / 2]).x[i % 2]);
   }
 
-  /// Any layout, some of 16 filters: lanes are neighbouring pixels, or filters, whichever are neighbours in memory.
-  __device__ __forceinline__ void write_singly(const Sums<T::kSums>& sums, const Ending& ending,
-                                               int filters) const {
+  /// Any layout, some of 16 filters.
+  __device__ __forceinline__ void write_some(const Sums<T::kSums>& sums, const Ending& ending,
+                                             int filters) const {
     float* const to = patch_.sums + lane_ / 4 * kPatchPitch + lane_ % 4 * 2;
 #pragma unroll 1
     for (int first = 0; first < T::kShape.columns; first += kPatchColumns) {
@@ -383,29 +384,50 @@ class Writer {
     }
   }
 
-  /// Several at a time, as their places come late.
+  /// Of the columns in the patch.
   __device__ __forceinline__ void write_patch(int filters, int first) const {
-    constexpr int kTogether = 4;
+    if (a_.filters_fastest) return write_patch_columns(filters, first);
+    switch (a_.row_word) {
+      case 4: return write_patch_rows<4>(filters, first);
+      case 2: return write_patch_rows<2>(filters, first);
+      default: write_patch_rows<1>(filters, first);
+    }
+  }
+
+  /// A lane has a word of a row, and other filters' right below.
+  template <int kWord>
+  __device__ __forceinline__ void write_patch_rows(int filters, int first) const {
+    constexpr int kLanes = kPatchColumns / kWord;
+    const int column = lane_ % kLanes * kWord, place = columns_.output_at(first + column);
+    if (place == kNowhere) return;
     const int64_t stride = a_.outputs.strides()[1];
+#pragma unroll 4
+    for (int filter = lane_ / kLanes; filter < filters; filter += kWord)
+      *reinterpret_cast<Pixels<Element, kWord>*>(output_ + place + filter * stride) =
+          to_pixels<Element, kWord>(patch_.sums + filter * kPatchPitch + column);
+  }
+
+  /// Neighbouring lanes have neighbouring filters; several outputs at a time, as their places come late.
+  __device__ __forceinline__ void write_patch_columns(int filters, int first) const {
+    constexpr int kTogether = 4, kBits = 16;
+    const int64_t stride = a_.outputs.strides()[1];
+    const int count = kPatchColumns * filters;
+    const int reciprocal = (1 << kBits) / filters + 1;  // good for less than `count`
 #pragma unroll 1
-    for (int begin = lane_; begin < kPatchColumns * kPatchFilters; begin += 32 * kTogether) {
-      int places[kTogether];
+    for (int begin = lane_; begin < count; begin += 32 * kTogether) {
+      int places[kTogether], filter[kTogether];
       float values[kTogether];
-      const auto column = [&](int i) {
-        return a_.filters_fastest ? (begin + 32 * i) / kPatchFilters : lane_;
-      };
-      const auto filter = [&](int i) {
-        return a_.filters_fastest ? lane_ % kPatchFilters : begin / kPatchColumns + i;
-      };
 #pragma unroll
       for (int i = 0; i < kTogether; ++i) {
-        places[i] = columns_.output_at(first + column(i));
-        values[i] = patch_.sums[filter(i) * kPatchPitch + column(i)];
+        const int at = min(begin + 32 * i, count - 1), column = at * reciprocal >> kBits;
+        filter[i] = at - column * filters;
+        places[i] = columns_.output_at(first + column);
+        values[i] = patch_.sums[filter[i] * kPatchPitch + column];
       }
 #pragma unroll
       for (int i = 0; i < kTogether; ++i)
-        if (places[i] != kNowhere && filter(i) < filters)
-          output_[places[i] + filter(i) * stride] = from_compute<Element>(values[i]);
+        if (places[i] != kNowhere && begin + 32 * i < count)
+          output_[places[i] + filter[i] * stride] = from_compute<Element>(values[i]);
     }
   }
 
