@@ -130,6 +130,30 @@ Problem with_merged_images(Problem problem) {
   return problem;
 }
 
+/// All pixels of merged images as two rows, if they can be, where windows are single pixels and rows follow each
+/// other, too: tiles then have any pixels, as many as they can, and a row for each warpgroup.
+Problem with_merged_rows(Problem problem) {
+  const auto follow = [](const Tensor& tensor) {
+    return tensor.size[2] == 1 || tensor.stride[2] == tensor.size[3] * tensor.stride[3];
+  };
+  const int64_t pixels = problem.h * problem.w;
+  if (problem.n > 1 || problem.r > 1 || problem.s > 1 || problem.is_padded() ||
+      problem.stride_h > 1 || problem.stride_w > 1 || pixels >= kMaxTiles ||
+      !follow(problem.input) || !follow(problem.output) ||
+      (problem.has_residual && !follow(problem.residual)))
+    return problem;
+  const int64_t rows = pixels % 2 == 0 ? 2 : 1;
+  for (Tensor* tensor : {&problem.input, &problem.output, &problem.residual}) {
+    if (tensor->size[3] == 1) tensor->stride[3] = tensor->stride[2];
+    tensor->size[2] = rows;
+    tensor->size[3] = pixels / rows;
+    tensor->stride[2] = tensor->size[3] * tensor->stride[3];
+  }
+  problem.h = problem.p = rows;
+  problem.w = problem.q = pixels / rows;
+  return problem;
+}
+
 /// Images as rows of one image, whose rows follow each other, where windows are single pixels.
 Problem with_images_as_rows(Problem problem) {
   const auto follow = [](const Tensor& tensor) {
@@ -180,6 +204,7 @@ Tiled choose(const Problem& problem, const Kernels<Element>& kernels, const Chip
         tiled.choice.cost < best.choice.cost)
       best = tiled;
   };
+  consider(with_merged_rows(best.problem), false);
   consider(with_images_as_rows(problem), true);
   int64_t groups = problem.groups;
   for (const int64_t filters : {64, 128}) {
@@ -187,6 +212,7 @@ Tiled choose(const Problem& problem, const Kernels<Element>& kernels, const Chip
     if (merged.groups == groups) continue;
     groups = merged.groups;
     consider(with_merged_images(merged), false);
+    consider(with_merged_rows(with_merged_images(merged)), false);
     consider(with_images_as_rows(merged), true);
   }
   return best;

@@ -94,14 +94,21 @@ class Search {
     for (const bool boxed : {false, true}) {
       if (boxed ? !takes_boxes() : columns.groups > 1) continue;
       tile_.row_units = boxed ? units : 1;
-      const int q = static_cast<int>(problem_.q);
-      for (int parts = 1; parts <= 8; ++parts) {
-        const int width = count_of(q, parts);
-        try_columns(width, width + columns.extra, false, rows, columns);
-        if (width <= 8) break;
-      }
+      try_widths(rows, columns);
       try_columns(8, 8 + columns.extra, true, rows, columns);
       if (!boxed) try_run(rows, columns);
+    }
+  }
+
+  /// Rows shared out among tiles, so many that they fit, and some more.
+  void try_widths(const TapRows& rows, const TapColumns& columns) {
+    constexpr int kFew = 8, kNarrow = 8;
+    const int q = static_cast<int>(problem_.q);
+    const int least = count_of(q, row_capacity());
+    for (int parts = least; parts < least + kFew; ++parts) {
+      const int width = count_of(q, parts);
+      try_columns(width, width + columns.extra, false, rows, columns);
+      if (width <= kNarrow) break;
     }
   }
 
@@ -147,12 +154,15 @@ class Search {
     tile_.warpgroup_columns = shape_.columns;
   }
 
+  /// Columns that a row may have: what leaves as a box is whole rows of each warpgroup.
+  int row_capacity() const {
+    return tile_.boxed() && shape_.divides_columns() ? shape_.columns : shape_.block_columns();
+  }
+
   void try_columns(int width, int pitch, bool strip, const TapRows& rows,
                    const TapColumns& columns) {
     tile_.run = 0;
-    // What leaves as a box is whole rows of each warpgroup.
-    const int halves = tile_.boxed() && shape_.divides_columns() ? 2 : 1;
-    const int capacity = shape_.block_columns() / halves;
+    const int capacity = row_capacity(), halves = shape_.block_columns() / capacity;
     const int lines = strip ? capacity / 8 : (capacity + pitch - width) / pitch;
     const int p = static_cast<int>(problem_.p);
     for (int images = 1; images <= std::min<int64_t>(lines, problem_.n); ++images) {
@@ -247,7 +257,7 @@ class Search {
     if (best_.kernel >= 0 && cost >= best_.cost) return;
     best_.kernel = kernel_;
     best_.tile = tile_;
-    best_.tile.lead = lead(tile_, traits_);
+    best_.tile.lead = lead(problem_, shape_, traits_, chip_, tile_);
     best_.cost = cost;
     best_columns_ = columns;
     best_rows_ = rows;

@@ -16,14 +16,6 @@ bool keeps_filters(const Problem& problem, const KernelShape& shape, const Chip&
          chip.multiprocessors % ceil_div(problem.k, int64_t{shape.filters}) == 0;
 }
 
-/// Of the block that has the fewest.
-int64_t least_batches(const Tile& tile, OperandTraits traits) {
-  if (tile.cluster_bits == 0) return batch_count(tile, traits);
-  const int kind = tile.full_groups < tile.tap_groups ? 1 : 0;  // that of fewer steps
-  return int64_t{tile.slabs() >> tile.cluster_bits} *
-         ceil_div(tile.steps[kind].count, traits.batch);
-}
-
 }  // namespace
 
 bool fit_stages(const Problem& problem, const KernelShape& shape, Operands operands,
@@ -56,14 +48,17 @@ bool fit_stages(const Problem& problem, const KernelShape& shape, Operands opera
   return false;
 }
 
-/// Half a tile, as far as what the first warpgroup uses need not be handed back by the second;
-/// always less than a tile, so that a block with one tile gets that far. None where inputs are boxes and filters
-/// come by a ring: a stage that waits for the second warpgroup cannot be filled again.
-int lead(const Tile& tile, OperandTraits traits) {
-  if (tile.boxed() && !tile.resident) return 0;
-  const int64_t batches = least_batches(tile, traits);
-  const int64_t slabs = tile.slabs() >> tile.cluster_bits;
-  const int64_t ahead_in_slabs = (tile.slab_stages - 1) * std::max<int64_t>(batches / slabs, 1);
+/// Half a tile, as far as what the first warpgroup uses need not be handed back by the second. None where blocks
+/// have a tile each, and no other's writing to do meanwhile; nor where inputs are boxes and filters come by a
+/// ring: a stage that waits for the second warpgroup cannot be filled again.
+int lead(const Problem& problem, const KernelShape& shape, OperandTraits traits, const Chip& chip,
+         const Tile& tile) {
+  const bool has_one_tile =
+      tile.cluster_bits > 0 || tile_count(problem, tile, shape) <= chip.multiprocessors;
+  if (has_one_tile || (tile.boxed() && !tile.resident)) return 0;
+  const int64_t batches = batch_count(tile, traits);
+  const int64_t ahead_in_slabs =
+      (tile.slab_stages - 1) * std::max<int64_t>(batches / tile.slabs(), 1);
   const int64_t ahead_in_filters = tile.resident ? batches : tile.filter_stages - 1;
   return static_cast<int>(std::min({batches / 2, ahead_in_slabs, ahead_in_filters}));
 }

@@ -11,6 +11,7 @@ bool fit_stages(const Problem& problem, const KernelShape& shape, Operands opera
                 const Chip& chip, Tile& tile);
 
 /// The batches that the first warpgroup is to be ahead of the second.
-int lead(const Tile& tile, OperandTraits traits);
+int lead(const Problem& problem, const KernelShape& shape, OperandTraits traits, const Chip& chip,
+         const Tile& tile);
 
 }  // namespace im2win::cuda::fused
