@@ -6,7 +6,7 @@
 namespace im2win::cuda::fused {
 
 // They fit the times of about 900 tiles of the paper's and ResNet-50's layers on an H200, those of split operands
-// of 190.
+// of 190, and those of boxes of 1300, at batches of 8 to 128.
 struct CostModel::Rates {
   double norm;             // see cycles()
   double batch, slab_end;  // cycles of a warpgroup that multiplies, beside those of products
@@ -18,9 +18,13 @@ struct CostModel::Rates {
   double lined_slab = 0, lined_unit = 0, line = 0;
   // Of a slab, of words that are read to be transposed, and of the units that they become.
   double transposed_slab = 0, transposed_word = 0, transposed_unit = 0;
-  double few_threads;  // times as long with half of the staging threads
-  // Of writing a tile, its columns, if they go out by words or one by one, and pieces of memory.
+  double latency = 0;      // until a slab has come that has room: others come meanwhile
+  double few_threads = 1;  // times as long with half of the staging threads
+  // Of writing a tile, its columns, if they go out by words or one by one, and pieces of memory; or of boxes.
   double tile = 0, column, odd_column, piece;
+  double stored_tile = 0, stored_column = 0;
+  double alone =
+      0;  // part of the writing during which nothing multiplies, unless warpgroups take turns
 };
 
 const CostModel::Rates& CostModel::rates(const Tile& tile, bool copied) const {
@@ -51,6 +55,30 @@ const CostModel::Rates& CostModel::rates(const Tile& tile, bool copied) const {
                                     .column = 25,
                                     .odd_column = 25,
                                     .piece = 300};
+  static constexpr Rates kBoxed = {.norm = 8,
+                                   .batch = 225,
+                                   .slab_end = 75,
+                                   .filters = 1.0 / 52,
+                                   .slab = 50,
+                                   .unit = 0.125,
+                                   .latency = 2000,
+                                   .column = 25,
+                                   .odd_column = 25,
+                                   .piece = 300,
+                                   .stored_tile = 200,
+                                   .stored_column = 1.5,
+                                   .alone = 1};
+  static constexpr Rates kPixelRows = {.norm = 8,
+                                       .batch = 450,
+                                       .slab_end = 250,
+                                       .filters = 1.0 / 22,
+                                       .slab = 200,
+                                       .unit = 0.5,
+                                       .column = 25,
+                                       .odd_column = 25,
+                                       .piece = 300,
+                                       .stored_tile = 800,
+                                       .stored_column = 4};
   static constexpr Rates kGathered = {.norm = 3.3,
                                       .batch = 560,
                                       .slab_end = 0,
@@ -78,7 +106,8 @@ const CostModel::Rates& CostModel::rates(const Tile& tile, bool copied) const {
                                         .odd_column = 47,
                                         .piece = 285};
   if (tile.raw.transposed()) return kTransposed;
-  if (tile.pixel_rows) return kCopied;
+  if (tile.pixel_rows) return kPixelRows;
+  if (tile.boxed()) return kBoxed;
   return split_ ? kSplit : copied ? kCopied : kGathered;
 }
 
@@ -93,21 +122,24 @@ double CostModel::cycles(const Tile& tile, const KernelShape& shape) const {
   const double products = own_products * (shape.takes_turns ? 1 : warpgroups);
   const bool low_sums = split_ && shape.has_low_sums();
   const double batch = low_sums ? rates.low_sums_batch : rates.batch;
-  const double slab_end = tile.boxed() ? 250 : low_sums ? rates.low_sums_slab_end : rates.slab_end;
+  const double slab_end = low_sums ? rates.low_sums_slab_end : rates.slab_end;
+  const double writing = write_cycles(tile, shape) / tile.cluster_blocks();
   const double own = own_products + batch * share * double(batch_count(tile, traits_)) +
-                     slab_end * slabs + write_cycles(tile, shape) / tile.cluster_blocks() +
-                     cluster_cycles(tile, shape);
-  const double warpgroup = shape.takes_turns ? own / warpgroups : own;
+                     slab_end * slabs + writing + cluster_cycles(tile, shape);
+  const double blocks = tile_count(problem_, tile, shape) * tile.cluster_blocks();
+  const double waves = std::max(1.0, std::ceil(blocks / chip_.multiprocessors));
+  const double turns = shape.takes_turns ? std::ceil(waves / warpgroups) / waves : 1;
   const double filter_bytes = steps * 2 * shape.filters * kUnitBytes;
   const double filters = tile.resident ? 0 : filter_bytes * rates.filters;
   const double slab = slab_cycles(tile, shape);
+  const double latency = slabs * rates.latency / (tile.slab_stages - 1);
   // What is under way at the same time hinders each other, the more the closer they are.
   const auto power = [&](double x) { return std::pow(x, rates.norm); };
   const double cycles = std::pow(
-      power(products) + power(warpgroup) + power(slabs * slab) + power(filters), 1 / rates.norm);
-  const double blocks = tile_count(problem_, tile, shape) * tile.cluster_blocks();
-  const double waves = std::max(1.0, std::ceil(blocks / chip_.multiprocessors));
-  return waves * cycles + slab + pack_cycles(tile);
+      power(products) + power(turns * own) + power(slabs * slab) + power(latency) + power(filters),
+      1 / rates.norm);
+  const double alone = shape.takes_turns ? 0 : rates.alone * writing;
+  return waves * (cycles + alone) + slab + pack_cycles(tile);
 }
 
 double CostModel::pack_cycles(const Tile& tile) const {
@@ -120,12 +152,12 @@ double CostModel::pack_cycles(const Tile& tile) const {
 }
 
 double CostModel::cluster_cycles(const Tile& tile, const KernelShape& shape) {
-  return tile.cluster_bits == 0 ? 0 : 1000 + 1500.0 * tile.cluster_bits + 8.0 * shape.columns;
+  return tile.cluster_bits == 0 ? 0 : 2700 + 1050.0 * tile.cluster_bits + 10.0 * shape.columns;
 }
 
 double CostModel::write_cycles(const Tile& tile, const KernelShape& shape) const {
   const Rates& rates = this->rates(tile, has_units_);
-  if (tile.stored) return 800 + 4.0 * shape.columns;
+  if (tile.stored) return rates.stored_tile + rates.stored_column * shape.columns;
   if (problem_.output.stride[1] == 1) return (split_ ? 39.0 : 25.0) * shape.columns;
   // Neighbours in memory that a warp writes at once: memory takes longer for parts of its sectors, which
   // are where these begin and end.
@@ -139,7 +171,6 @@ double CostModel::write_cycles(const Tile& tile, const KernelShape& shape) const
 double CostModel::slab_cycles(const Tile& tile, const KernelShape& shape) const {
   const Rates& rates = this->rates(tile, copies_);
   const double all_units = double(tile.positions) * tile.units;
-  if (tile.boxed()) return 200 + 0.5 * all_units;
   const double times = shape.staging_warpgroups < 2 ? rates.few_threads : 1;
   if (tile.raw.transposed()) {
     const double words = double(tile.raw_lines()) * tile.raw.pitch / traits_.unit_elements;
@@ -147,7 +178,7 @@ double CostModel::slab_cycles(const Tile& tile, const KernelShape& shape) const 
     return rates.transposed_slab + word * words * times;
   }
   const double units = all_units * times;
-  if (tile.raw.stages == 0) return rates.slab + rates.unit * units;
+  if (tile.boxed() || tile.raw.stages == 0) return rates.slab + rates.unit * units;
   if (tile.raw.boxed) return rates.boxed_slab + rates.boxed_unit * units;
   return rates.lined_slab + rates.lined_unit * units + rates.line * double(tile.raw_lines());
 }
