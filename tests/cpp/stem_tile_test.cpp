@@ -171,10 +171,14 @@ void check_choice() {
     expect(is_chosen(conv7, IM2WIN_FLOAT32, IM2WIN_MATH_TF32, nhwc), "conv7 in TF32");
     expect(is_chosen(conv7, IM2WIN_FLOAT16, IM2WIN_MATH_FP32, nhwc), "conv7 in float16");
     const Problem patches = make_problem(3, 224, 96, 4, 4, 4, 4);
-    expect(!is_chosen(patches, IM2WIN_FLOAT16, IM2WIN_MATH_FP32, nhwc),
-           "windows that share nothing");
+    expect(is_chosen(patches, IM2WIN_FLOAT16, IM2WIN_MATH_FP32, nhwc), "patches of 4 x 4");
     const Problem inception = make_problem(3, 299, 32, 3, 3, 2, 2);
-    expect(!is_chosen(inception, IM2WIN_FLOAT16, IM2WIN_MATH_FP32, nhwc), "149 columns");
+    expect(is_chosen(inception, IM2WIN_FLOAT32, IM2WIN_MATH_FP32, nhwc), "149 columns, by twos");
+    const Problem latent = make_problem(4, 66, 320, 3, 3, 1, 1);
+    expect(is_chosen(latent, IM2WIN_FLOAT16, IM2WIN_MATH_FP32, nhwc) == nhwc, "64 columns");
+    expect(is_chosen(latent, IM2WIN_FLOAT32, IM2WIN_MATH_TF32, nhwc), "64 columns in TF32");
+    const Problem grey = make_problem(1, 60, 32, 5, 5, 1, 1);
+    expect(!is_chosen(grey, IM2WIN_FLOAT16, IM2WIN_MATH_FP32, nhwc), "a single channel");
     const Problem few = make_problem(3, 227, 8, 7, 7, 2, 2);
     expect(!is_chosen(few, IM2WIN_FLOAT16, IM2WIN_MATH_FP32, nhwc), "few filters");
   }

@@ -203,8 +203,12 @@ bool fit_strip(const Problem& problem, Operands operands, const KernelShape& sha
 
 bool is_faster(const Problem& problem) {
   constexpr int64_t kColumns = 56, kFewFilters = 16;
-  return problem.r > problem.stride_h && problem.s > 1 && problem.k_per_group() >= kFewFilters &&
-         (round_up(problem.q, kColumns) - problem.q) * 10 <= problem.q;
+  if (problem.r < problem.stride_h || problem.s == 1 || problem.k_per_group() < kFewFilters)
+    return false;
+  const double idle = double(round_up(problem.q, kColumns) - problem.q) / double(problem.q);
+  if (problem.stride_w > 1) return idle <= 1;
+  const bool writes_rows = problem.output.stride[3] == 1 && operands_of(problem) != Operands::kTf32;
+  return problem.c_per_group() > 1 && idle <= (writes_rows ? 0.05 : 0.75);
 }
 
 SharedLayout stem_layout(const StemChoice& choice, const KernelShape& shape, Operands operands) {

@@ -104,8 +104,8 @@ struct StemChoice {
 bool choose_stem(const Problem& problem, Operands operands, const KernelShape* shapes, int count,
                  const Chip& chip, StemChoice& choice);
 
-/// Whether im2win_stem was measured to be faster than im2win_fused on such problems, of those that it takes:
-/// where its rows of 56 outputs are nearly full, and windows share rows.
+/// Whether im2win_stem was measured to be faster than im2win_fused on such problems, of those that it takes: how
+/// many of its rows' 56 outputs may be in vain depends on what im2win_fused makes of them.
 bool is_faster(const Problem& problem);
 
 /// Of a block: filters, bands, boxes of outputs, patches, the table of columns.
