@@ -164,12 +164,14 @@ class Finisher {
 
   __device__ __forceinline__ void activate(Sums<T::kSums>& sums) const {
     for_slots(sums, [&](float4* slots, int) {
+    // Of two slots at a time: each of an activation's steps waits for the last one.
 #pragma unroll 1
-      for (int i = 0; i < kThreadSlots; ++i) {
-        float4& slot = slots[i * 32];
-        float x[4] = {slot.x, slot.y, slot.z, slot.w};
+      for (int i = 0; i < kThreadSlots; i += 2) {
+        float4 &first = slots[i * 32], &second = slots[(i + 1) * 32];
+        float x[8] = {first.x, first.y, first.z, first.w, second.x, second.y, second.z, second.w};
         a_.outputs.activate(x);
-        slot = make_float4(x[0], x[1], x[2], x[3]);
+        first = make_float4(x[0], x[1], x[2], x[3]);
+        second = make_float4(x[4], x[5], x[6], x[7]);
       }
     });
   }
