@@ -346,19 +346,36 @@ int check_pixel_rows() {
   return mismatches;
 }
 
-/// Many channels of few pixels are shared out, those of many are not.
+/// Of windows of single pixels in NHWC, whose outputs are boxes, too.
+Tile tile_of_pixels(Operands operands, int64_t n, int64_t c, int64_t size, int64_t k) {
+  Problem problem = make_problem({n, c, size, size}, k, 1, 1, true);
+  set_outputs(problem);
+  problem.output = {{n, k, size, size}, {size * size * k, 1, size * k, k}};
+  TileChoice choice;
+  choose_tile(problem, operands, kShapes, static_cast<int>(std::size(kShapes)), kChip, choice);
+  return choice.tile;
+}
+
+/// Many channels of few pixels are shared out, those of many are not, and fewer channels are not either: clusters
+/// take their time.
 int check_clusters() {
   int wrong = 0;
   for (const int64_t n : {1, 8, 128}) {
-    Problem problem = make_problem({n, 2048, 7, 7}, 512, 1, 1, true);
-    set_outputs(problem);
-    TileChoice choice;
-    choose_tile(problem, Operands::kHalf, kShapes, static_cast<int>(std::size(kShapes)), kChip,
-                choice);
-    wrong += (choice.tile.cluster_bits > 0) != (n < 128);
-    wrong += misshared_slabs(choice.tile, traits(Operands::kHalf));
+    const Tile tile = tile_of_pixels(Operands::kHalf, n, 2048, 7, 512);
+    wrong += (tile.cluster_bits > 0) != (n < 128);
+    wrong += misshared_slabs(tile, traits(Operands::kHalf));
   }
+  wrong += tile_of_pixels(Operands::kHalf, 16, 512, 14, 128).cluster_bits > 0;
   if (wrong > 0) std::printf("%d tiles are shared out that should not be, or not\n", wrong);
+  return wrong;
+}
+
+/// Slabs that are used as fast as they come have several stages.
+int check_stages() {
+  int wrong = 0;
+  for (const int64_t k : {256, 512, 2048})
+    wrong += tile_of_pixels(Operands::kTf32, 128, 1024, 14, k).slab_stages < 4;
+  if (wrong > 0) std::printf("%d tiles have too few stages\n", wrong);
   return wrong;
 }
 
@@ -385,7 +402,7 @@ int main() {
   print_layer("conv5", 96, 24, 256, 5, 1);
   print_layer("conv8", 64, 112, 128, 3, 1);
   print_layer("conv12", 512, 7, 512, 3, 1);
-  const int wrong =
-      check_random_problems() + check_pixel_rows() + check_batches() + check_clusters();
+  const int wrong = check_random_problems() + check_pixel_rows() + check_batches() +
+                    check_clusters() + check_stages();
   return wrong == 0 ? 0 : 1;
 }

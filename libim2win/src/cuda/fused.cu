@@ -7,6 +7,7 @@
 #include "cuda/algorithms.hpp"
 #include "cuda/device.hpp"
 #include "cuda/fused/boxed_tensors.hpp"
+#include "cuda/fused/forms.hpp"
 #include "cuda/fused/kernels.hpp"
 #include "cuda/fused/packed_convolution.cuh"
 #include "cuda/fused/refusals.hpp"
@@ -104,88 +105,6 @@ Chip chip_of(int32_t device, const Kernels<Element>& kernels) {
     chip.clusters[bits] =
         clusters_at_once(kernel, 1 << bits, any.shape.threads(), chip.shared_bytes);
   return chip;
-}
-
-/// Images one below the other, where rows follow each other from image to image and no window meets two:
-/// tiles then have any rows of them.
-Problem with_merged_images(Problem problem) {
-  const auto follow = [](const Tensor& tensor) {
-    return tensor.size[2] == 1 || tensor.stride[0] == tensor.size[2] * tensor.stride[2];
-  };
-  const bool padded = (problem.padding_top | problem.padding_bottom) != 0;
-  const int64_t h = problem.n * problem.h;
-  if (problem.n <= 1 || problem.r > 1 || padded || problem.h != problem.p * problem.stride_h ||
-      h >= kMaxSize || !follow(problem.input) || !follow(problem.output) ||
-      (problem.has_residual && !follow(problem.residual)) ||
-      std::abs(problem.input.stride[0]) * problem.n >= kMaxSpan)
-    return problem;
-  for (Tensor* tensor : {&problem.input, &problem.output, &problem.residual}) {
-    if (tensor->size[2] == 1) tensor->stride[2] = tensor->stride[0];
-    tensor->size[2] *= tensor->size[0];
-    tensor->size[0] = 1;
-  }
-  problem.p *= problem.n;
-  problem.h = h;
-  problem.n = 1;
-  return problem;
-}
-
-/// All pixels of merged images as two rows, if they can be, where windows are single pixels and rows follow each
-/// other, too: tiles then have any pixels, as many as they can, and a row for each warpgroup.
-Problem with_merged_rows(Problem problem) {
-  const auto follow = [](const Tensor& tensor) {
-    return tensor.size[2] == 1 || tensor.stride[2] == tensor.size[3] * tensor.stride[3];
-  };
-  const int64_t pixels = problem.h * problem.w;
-  if (problem.n > 1 || problem.r > 1 || problem.s > 1 || problem.is_padded() ||
-      problem.stride_h > 1 || problem.stride_w > 1 || pixels >= kMaxTiles ||
-      !follow(problem.input) || !follow(problem.output) ||
-      (problem.has_residual && !follow(problem.residual)))
-    return problem;
-  const int64_t rows = pixels % 2 == 0 ? 2 : 1;
-  for (Tensor* tensor : {&problem.input, &problem.output, &problem.residual}) {
-    if (tensor->size[3] == 1) tensor->stride[3] = tensor->stride[2];
-    tensor->size[2] = rows;
-    tensor->size[3] = pixels / rows;
-    tensor->stride[2] = tensor->size[3] * tensor->stride[3];
-  }
-  problem.h = problem.p = rows;
-  problem.w = problem.q = pixels / rows;
-  return problem;
-}
-
-/// Images as rows of one image, whose rows follow each other, where windows are single pixels.
-Problem with_images_as_rows(Problem problem) {
-  const auto follow = [](const Tensor& tensor) {
-    return tensor.size[2] == 1 || tensor.size[3] == 1 ||
-           tensor.stride[2] == tensor.size[3] * tensor.stride[3];
-  };
-  const int64_t w = problem.h * problem.w;
-  if (problem.r > 1 || problem.s > 1 || problem.is_padded() || problem.stride_h > 1 ||
-      problem.stride_w > 1 || w >= kMaxTiles || std::abs(problem.input.stride[0]) >= kMaxSpan ||
-      !follow(problem.input) || !follow(problem.output) ||
-      (problem.has_residual && !follow(problem.residual)))
-    return problem;
-  for (Tensor* tensor : {&problem.input, &problem.output, &problem.residual}) {
-    if (tensor->size[3] == 1) tensor->stride[3] = tensor->stride[2];
-    tensor->size[3] = w;
-    tensor->size[2] = problem.n;
-    tensor->stride[2] = tensor->stride[0];
-    tensor->size[0] = 1;
-  }
-  problem.w = problem.q = w;
-  problem.h = problem.p = problem.n;
-  problem.n = 1;
-  return problem;
-}
-
-/// Groups side by side as one, of at most so many filters, whose filters are zero outside their own channels
-/// (see has_merged_groups): products have tiles of filters, most of which would be none of a small group's.
-Problem with_merged_groups(Problem problem, int64_t filters) {
-  int64_t merged = std::min(std::max<int64_t>(filters / problem.k_per_group(), 1), problem.groups);
-  while (problem.groups % merged != 0) --merged;
-  problem.groups /= merged;
-  return problem;
 }
 
 /// A problem, perhaps in another form, and the tile for it.
