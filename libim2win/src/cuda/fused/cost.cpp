@@ -23,8 +23,7 @@ struct CostModel::Rates {
   // Of writing a tile, its columns, if they go out by words or one by one, and pieces of memory; or of boxes.
   double tile = 0, column, odd_column, piece;
   double stored_tile = 0, stored_column = 0;
-  double alone =
-      0;  // part of the writing during which nothing multiplies, unless warpgroups take turns
+  double alone = 0;  // part of the writing while nothing multiplies, unless warpgroups take turns
 };
 
 const CostModel::Rates& CostModel::rates(const Tile& tile, bool copied) const {
