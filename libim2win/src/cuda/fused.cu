@@ -115,24 +115,26 @@ struct Tiled {
 
 template <class Element>
 Tiled choose(const Problem& problem, const Kernels<Element>& kernels, const Chip& chip) {
-  Tiled best = {with_merged_images(problem), {}};
-  choose(best.problem, kernels, chip, best.choice);
+  Tiled best = {problem, {}};
+  best.choice.kernel = -1;
   const auto consider = [&](const Problem& form, bool pixel_rows) {
     Tiled tiled = {form, {}};
     if (choose(form, kernels, chip, tiled.choice, pixel_rows) &&
-        tiled.choice.cost < best.choice.cost)
+        (best.choice.kernel < 0 || tiled.choice.cost < best.choice.cost))
       best = tiled;
   };
-  consider(with_merged_rows(best.problem), false);
-  consider(with_images_as_rows(problem), true);
+  const auto consider_forms = [&](const Problem& of) {
+    const Problem images = with_merged_images(of), rows = with_merged_rows(images);
+    consider(images, false);
+    if (rows.q != images.q) consider(rows, false);
+    consider(with_images_as_rows(of), true);
+  };
+  consider_forms(problem);
   int64_t groups = problem.groups;
   for (const int64_t filters : {64, 128}) {
     const Problem merged = with_merged_groups(problem, filters);
-    if (merged.groups == groups) continue;
+    if (merged.groups != groups) consider_forms(merged);
     groups = merged.groups;
-    consider(with_merged_images(merged), false);
-    consider(with_merged_rows(with_merged_images(merged)), false);
-    consider(with_images_as_rows(merged), true);
   }
   return best;
 }

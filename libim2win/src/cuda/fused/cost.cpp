@@ -21,7 +21,7 @@ struct CostModel::Rates {
   double latency = 0;      // until a slab has come that has room: others come meanwhile
   double few_threads = 1;  // times as long with half of the staging threads
   // Of writing a tile, its columns, if they go out by words or one by one, and pieces of memory; or of boxes.
-  double tile = 0, column, odd_column, piece;
+  double tile = 0, column = 25, odd_column = 25, piece = 300;
   double stored_tile = 0, stored_column = 0;
   double alone = 0;  // part of the writing while nothing multiplies, unless warpgroups take turns
 };
@@ -50,10 +50,7 @@ const CostModel::Rates& CostModel::rates(const Tile& tile, bool copied) const {
                                     .filters = 1.0 / 22,
                                     .slab = 450,
                                     .unit = 1.5,
-                                    .few_threads = 1.3,
-                                    .column = 25,
-                                    .odd_column = 25,
-                                    .piece = 300};
+                                    .few_threads = 1.3};
   static constexpr Rates kBoxed = {.norm = 8,
                                    .batch = 225,
                                    .slab_end = 75,
@@ -61,9 +58,6 @@ const CostModel::Rates& CostModel::rates(const Tile& tile, bool copied) const {
                                    .slab = 50,
                                    .unit = 0.125,
                                    .latency = 2000,
-                                   .column = 25,
-                                   .odd_column = 25,
-                                   .piece = 300,
                                    .stored_tile = 200,
                                    .stored_column = 1.5,
                                    .alone = 1};
@@ -73,9 +67,6 @@ const CostModel::Rates& CostModel::rates(const Tile& tile, bool copied) const {
                                        .filters = 1.0 / 22,
                                        .slab = 200,
                                        .unit = 0.5,
-                                       .column = 25,
-                                       .odd_column = 25,
-                                       .piece = 300,
                                        .stored_tile = 800,
                                        .stored_column = 4};
   static constexpr Rates kGathered = {.norm = 3.3,
