@@ -77,6 +77,7 @@ DENSE = [
             Problem(c=512, h=28, w=28, k=128, r=1, s=1),
             Problem(n=3, c=40, h=15, w=8, k=200, r=1, s=1),
             Problem(n=36, c=64, h=28, w=28, k=100, r=1, s=1),
+            Problem(n=96, c=40, h=16, w=16, k=20, r=1, s=1),
             Problem(n=4, c=128, h=12, w=10, k=256, r=1, s=1, groups=2),
         )
         for problem in (pixels, pixels)
@@ -93,6 +94,8 @@ DENSE = [
         )
         for problem in (shared, shared)
     ),
+    # Of im2win_fused with 16 bits and in TF32, 240 columns a tile of 128 filters.
+    *[Problem(n=8, c=16, h=60, w=60, k=128, padding=same(1))] * 2,
     # Padding past 2^29 makes the transform count in 64 bits.
     Problem(c=2, h=3, w=5, k=4, r=1, s=2, stride=(2**29, 1), padding=((2**29, 0), (1, 0))),
 ]
