@@ -12,6 +12,7 @@ from problems import Problem, same
 from targets import Target, all_targets
 
 PROBLEM = Problem(n=3, c=4, h=6, w=8, k=10, padding=((1, 2), (2, 1)), groups=2)
+TF32 = ("float32", "tf32")
 LARGEST = np.finfo(np.float32).max
 
 
@@ -23,7 +24,9 @@ def definition(x: Array, weight: Array, problem: Problem) -> Array:
         )
 
 
-def assert_same_kind(y: Array, x: Array, weight: Array, problem: Problem) -> None:
+def assert_same_kind(
+    y: Array, x: Array, weight: Array, problem: Problem, math: str = "fp32"
+) -> None:
     """NaN where the definition has NaN, infinities where it has those, and close elsewhere."""
     exact = definition(x, weight, problem)
     np.testing.assert_array_equal(np.isnan(y), np.isnan(exact))
@@ -34,7 +37,9 @@ def assert_same_kind(y: Array, x: Array, weight: Array, problem: Problem) -> Non
     assert not finite.all()
     tame_x, tame_weight = (np.where(np.isfinite(a), np.abs(a), 0) for a in (x, weight))
     magnitude = convolution(tame_x, tame_weight, problem)
-    allowed = tolerance(exact[finite], magnitude[finite], y.dtype.name, "float32", problem.taps)
+    allowed = tolerance(
+        exact[finite], magnitude[finite], y.dtype.name, "float32", problem.taps, math
+    )
     assert_close(y[finite], exact[finite], allowed)
 
 
@@ -72,6 +77,26 @@ def test_inputs_show_where_a_window_sees_them(target: Target, dtype: str, value:
     x[0, 1, 0, 0] = x[1, 2, 3, 4] = x[2, 3, -1, -1] = value
     y = target.run(PROBLEM, x, weight)
     assert_same_kind(y, x, weight, PROBLEM)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+@pytest.mark.parametrize("channels_last", [False, True])
+@pytest.mark.parametrize(("dtype", "math"), [*((dtype, "fp32") for dtype in DTYPES), TF32])
+@pytest.mark.parametrize("target", all_targets())
+def test_many_filters_of_few_channels(
+    target: Target, dtype: str, math: str, channels_last: bool, value: float
+) -> None:
+    """As in a first layer, at the edges and where a row ends amid what is multiplied at a time."""
+    problem = Problem(n=2, h=17, w=61, k=72, r=5, s=5, padding=same(2))
+    x, weight = normal(problem.input_shape, dtype), normal(problem.weight_shape, dtype)
+    x[0, 1, 0, 0] = x[1, 2, 3, 40] = x[1, 0, -1, -1] = weight[5, 0, 0, 1] = value
+    out = capi.poisoned(problem.output_shape, x.dtype)
+    if channels_last:
+        x, out = (
+            np.ascontiguousarray(a.transpose(0, 2, 3, 1)).transpose(0, 3, 1, 2) for a in (x, out)
+        )
+    y = target.run(problem, x, weight, out=out, math=capi.MATHS[math])
+    assert_same_kind(y, x, weight, problem, math)
 
 
 @pytest.mark.parametrize("target", all_targets())

@@ -15,12 +15,16 @@ using namespace im2win::cuda::fused;
 
 constexpr Chip kChip = {132, 227 * 1024, true};
 constexpr KernelShape kShapes[] = {{64, 56, 1, stem::kMostWarpgroups},
-                                   {64, 112, 1, stem::kMostWarpgroups}};
+                                   {64, 112, 1, stem::kMostWarpgroups},
+                                   {96, 64, 1, stem::kMostWarpgroups, false, false, true}};
+constexpr KernelShape kTf32Shapes[] = {
+    {64, 56, 1, stem::kMostWarpgroups}, {64, 112, 2, 2}, {96, 64, 1, 2, false, false, true}};
 constexpr KernelShape kSplitShapes[] = {{64, 56, 1, stem::kMostWarpgroups},
                                         {96, 64, 1, 2, false, false, true}};
 
 std::span<const KernelShape> shapes_for(Operands operands) {
   if (operands == Operands::kSplit) return kSplitShapes;
+  if (operands == Operands::kTf32) return kTf32Shapes;
   return kShapes;
 }
 
@@ -44,6 +48,7 @@ Problem make_problem(int64_t c, int64_t w, int64_t k, int64_t r, int64_t s, int6
   problem.stride_h = stride_h;
   problem.stride_w = stride_w;
   problem.dilation_h = problem.dilation_w = problem.groups = 1;
+  problem.alpha = 1;
   problem.p = (w - r) / stride_h + 1;
   problem.q = (w - s) / stride_w + 1;
   problem.output.stride[3] = 1;
@@ -125,7 +130,7 @@ void check_all() {
   expect(taken > 4000, "that most are taken");
 }
 
-/// Which of both kernels is chosen, by how full it is.
+/// Which of those of 64 filters is chosen, by how full it is.
 void check_columns() {
   const auto columns = [](int64_t w) {
     stem::StemChoice choice;
@@ -138,16 +143,34 @@ void check_columns() {
   expect(columns(151) == 56, "rows of which three parts fit better than two");
 }
 
-/// Which of both forms of sums is chosen in float32, by how many filters are in vain.
+/// Which form of sums is chosen, by how many filters are in vain, and what becomes of them.
 void check_filters() {
-  const auto filters = [](int64_t k) {
-    stem::StemChoice choice;
-    stem::choose_stem(make_problem(3, 227, k, 11, 11, 4, 4), Operands::kSplit, kSplitShapes,
-                      std::size(kSplitShapes), kChip, choice);
-    return kSplitShapes[choice.tile.kernel].filters;
-  };
-  expect(filters(48) == 64 && filters(64) == 64 && filters(128) == 64, "sixty-fours of filters");
-  expect(filters(65) == 96 && filters(96) == 96, "ninety-six filters");
+  for (const Operands operands : {Operands::kHalf, Operands::kTf32, Operands::kSplit}) {
+    const std::span<const KernelShape> shapes = shapes_for(operands);
+    const auto filters = [&](const Problem& problem) {
+      stem::StemChoice choice;
+      stem::choose_stem(problem, operands, shapes.data(), static_cast<int>(shapes.size()), kChip,
+                        choice);
+      return shapes[static_cast<size_t>(choice.tile.kernel)].filters;
+    };
+    const auto problem = [&](int64_t k) {
+      Problem made = make_problem(3, 227, k, 11, 11, 4, 4);
+      made.dtype = operands == Operands::kHalf ? IM2WIN_FLOAT16 : IM2WIN_FLOAT32;
+      return made;
+    };
+    expect(filters(problem(48)) == 64 && filters(problem(64)) == 64 && filters(problem(128)) == 64,
+           "sixty-fours of filters");
+    expect(filters(problem(65)) == 96 && filters(problem(96)) == 96, "ninety-six filters");
+    Problem nhwc = problem(96);
+    nhwc.output.stride[1] = 1;
+    nhwc.output.stride[3] = 96;
+    expect(filters(nhwc) == 96, "words of filters");
+    nhwc.k = nhwc.output.stride[3] = 95;
+    expect(filters(nhwc) == 64, "filters that are no words");
+    Problem activated = problem(96);
+    activated.activation = IM2WIN_GELU;
+    expect(filters(activated) == (operands == Operands::kSplit ? 96 : 64), "an activation");
+  }
 }
 
 /// The paper's layers, and others that come first in networks.

@@ -214,6 +214,11 @@ __device__ __forceinline__ void store_shared_if(bool condition, uint32_t address
                : "memory");
 }
 
+/// To an address in shared memory.
+__device__ __forceinline__ void store_shared(uint32_t address, float2 x) {
+  asm volatile("st.shared.v2.b32 [%0], {%1, %2};" ::"r"(address), "f"(x.x), "f"(x.y) : "memory");
+}
+
 /// Eight of them, `stride` bytes apart.
 __device__ __forceinline__ void load_if(bool condition, const float* p, int64_t stride,
                                         float (&x)[8]) {

@@ -69,23 +69,29 @@ struct Arguments : fused::Arguments<Element> {
 };
 
 /// Of a thread, once the warpgroups have dealt anew what the block has from launch.
-constexpr int staging_registers(const KernelShape& shape) { return shape.pixel_major ? 136 : 104; }
+constexpr int staging_registers(const KernelShape& shape) {
+  return shape.threads() < 4 * 128 ? 136 : 104;
+}
 constexpr int multiplying_registers(const KernelShape& shape) {
   constexpr int kAll = 65536, kEach = 8;  // of a multiprocessor, given by so many
-  const int launched = kAll / shape.threads() / kEach * kEach * (1 + shape.multiplying_warpgroups);
-  return (launched - staging_registers(shape)) / shape.multiplying_warpgroups / kEach * kEach;
+  const int launched = kAll / shape.threads() / kEach * kEach *
+                       (shape.staging_warpgroups + shape.multiplying_warpgroups);
+  return (launched - shape.staging_warpgroups * staging_registers(shape)) /
+         shape.multiplying_warpgroups / kEach * kEach;
 }
 
 /// Named barriers, beside those that fused/block.cuh has for all: one for each warpgroup that multiplies.
 constexpr int kFirstWritingBarrier = kColumnsBarrier + 1;
 constexpr int kFirstTurnBarrier = kFirstWritingBarrier + kMostWarpgroups;
+/// One for each that stages.
+constexpr int kFirstStagingBarrier = kFirstTurnBarrier + kMostWarpgroups;
 
 /// At the start of dynamic shared memory.
 struct Barriers {
   Ring<kMaxBands> bands;
   uint64_t filters;
   SlabScale scales[kMaxBands];
-  Magnitudes magnitudes[2][4];  // of the staging warps, in turns
+  Magnitudes magnitudes[kMostStagingWarpgroups][2][4];  // of the staging warps, in turns
 };
 static_assert(sizeof(Barriers) <= kBarrierBytes);
 

@@ -163,13 +163,13 @@ __global__ void __launch_bounds__(T::kShape.threads(), 1)
 
   // The same for a warp, which the compiler must know to keep descriptors in uniform registers.
   const int warpgroup = __shfl_sync(~0u, static_cast<int>(threadIdx.x) / 128, 0);
-  if (warpgroup == 0) {
+  if (warpgroup < T::kShape.staging_warpgroups) {
     ptx::give_up_registers<staging_registers(T::kShape)>();
     wait_for_inputs(a);
-    stage_bands(a, block);
+    stage_bands(a, block, warpgroup);
   } else {
     ptx::take_registers<multiplying_registers(T::kShape)>();
-    multiply_and_write<T>(a, block, warpgroup - 1);
+    multiply_and_write<T>(a, block, warpgroup - T::kShape.staging_warpgroups);
   }
 #endif
 }

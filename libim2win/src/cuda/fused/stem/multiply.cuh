@@ -83,13 +83,17 @@ class RowMultiplier {
     int first, next;
   };
 
-  /// Pixel-major rows begin when their first bands are there, and hand back each when it has been used: the
-  /// ring may have room for no more than those of the rows under way. Others wait once, for the last: with it
-  /// all are there.
-  static constexpr bool kWaitsForBands = T::kShape.pixel_major;
+  /// Pixel-major rows of split operands begin when their first bands are there, and hand back each when it has
+  /// been used: the ring may have room for no more than those of the rows under way. Others wait once, for the
+  /// last of each warpgroup that stages: with these all are there.
+  static constexpr bool kWaitsForBands = kSplit && T::kShape.pixel_major;
 
   __device__ __forceinline__ Row enter_row(int chunk, int next) const {
-    if constexpr (!kWaitsForBands) barriers().bands.wait_full(further(at_, a_.bands.more_rows()));
+    const int last = a_.bands.more_rows();
+    if constexpr (!kWaitsForBands) {
+      for (int i = 0; i < min(T::kShape.staging_warpgroups, last + 1); ++i)
+        barriers().bands.wait_full(further(at_, last - i));
+    }
     const int band = min(ptx::thread_in_block() % 32, a_.bands.count - 1);
     const int stage = further(at_, band * a_.bands.apart).stage;
     const int place = chunk * T::kShape.columns + stage * (a_.bands.bytes / kUnitBytes);

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "cuda/fused/finish.cuh"
 #include "cuda/fused/stem/arguments.cuh"
 #include "cuda/fused/stem/multiply.cuh"
 #include "cuda/fused/sum_again.cuh"
@@ -12,8 +13,9 @@
 
 namespace im2win::cuda::fused::stem {
 
-/// Some filters' sums at a time go through a patch of the warpgroup's: warps put 16 pixels of all of them, and
-/// write whole rows of some. On their way out the scales of split filters are taken out of them.
+/// Some filters' sums at a time go through a patch of shared memory. In NCHW it is the warpgroup's: warps put 16
+/// pixels of all of them, and write whole rows of some. In NHWC each warp has a part, where it puts 16 rows of
+/// finished outputs, and writes these. On their way out the scales of split filters are taken out of sums.
 template <class T>
 class PixelWriter {
  public:
@@ -25,58 +27,232 @@ class PixelWriter {
   /// The block's filters, by all threads that multiply. Once the kernel before has ended, which packs them,
   /// perhaps.
   __device__ __forceinline__ void enter(const TilePosition& first) {
-    const int filters = this->filters(first);
-    const float* scales = filter_scales<T>(a_, first);
-    adds_simply_ = a_.outputs.only_adds_bias_and_clamps() && a_.outputs.strides()[3] == 1;
+    const int filters = this->filters(first), all = a_.sets * T::kShape.filters;
     constexpr int kThreads = T::kShape.multiplying_threads();
-    static_assert(T::kShape.filters <= kThreads);
-    if (const int i = warpgroup_ * 128 + thread_; i < T::kShape.filters)
-      ends()[i] =
-          i < filters ? FilterEnd{scales[i], a_.outputs.bias(first_k(first) + i)} : FilterEnd{1, 0};
+    for (int i = warpgroup_ * 128 + thread_; i < all; i += kThreads) {
+      FilterEnd end = {1, 0};
+      if (i < filters) end.bias = a_.outputs.bias(first_k(first) + i);
+      if constexpr (kSplit)
+        if (i < filters) end.scale = filter_scales<T>(a_, first)[i];
+      all_ends()[i] = end;
+    }
     ptx::named_barrier(kColumnsBarrier, kThreads);
-    for (int i = 0; i < T::kShape.filters; ++i) adds_simply_ &= ends()[i].scale > 0;
+    order_ = a_.row_order;
+    if constexpr (kSplit)
+      for (int i = 0; i < all; ++i)
+        if (!(all_ends()[i].scale > 0)) order_ = RowOrder::kOne;
   }
 
-  /// `tile` begins with them.
-  __device__ __forceinline__ void write(const Sums<T::kSums>& sums, const TilePosition& tile, int,
-                                        InRow) const {
+  /// `tile` begins with them, of the block's set of filters of that number.
+  __device__ __forceinline__ void write(const Sums<T::kSums>& sums, const TilePosition& tile,
+                                        int set, InRow) {
+    ends_ = all_ends() + set * T::kShape.filters;
     const int pixels = min(a_.q - tile.q, min(a_.tile.columns, T::kShape.columns));
     Element* const row = a_.outputs.data() + a_.outputs.pixel(tile.n, tile.p, tile.q).output +
                          first_k(tile) * a_.outputs.strides()[1];
-    if (!adds_simply_ || sums.doubt[1] != 0) {
-      write_rounds(sums, [&](int round) { write_singly(round, pixels, tile, sums.doubt); });
+    const Chunk chunk = {tile, pixels, row, has_doubts(sums, pixels)};
+    if (order_ == RowOrder::kOne || (kSplit && sums.doubt[1] != 0)) {
+      write_rounds(sums, chunk, [&](int round) { write_singly(round, chunk, sums.doubt); });
+    } else if (order_ == RowOrder::kFilters) {
+      write_words(sums, chunk);
     } else if (a_.row_word == 4) {
-      write_rounds(sums, [&](int round) { write_rows<4>(round, pixels, tile, row); });
+      write_rounds(sums, chunk, [&](int round) { write_rows<4>(round, chunk); });
     } else if (a_.row_word == 2) {
-      write_rounds(sums, [&](int round) { write_rows<2>(round, pixels, tile, row); });
+      write_rounds(sums, chunk, [&](int round) { write_rows<2>(round, chunk); });
     } else {
-      write_rounds(sums, [&](int round) { write_rows<1>(round, pixels, tile, row); });
+      write_rounds(sums, chunk, [&](int round) { write_rows<1>(round, chunk); });
     }
   }
 
   __device__ __forceinline__ void finish() const {}
 
  private:
+  static constexpr bool kSplit = T::kOperands == Operands::kSplit;
+  static constexpr bool kHalves = sizeof(Element) == 2;
   static constexpr int kRounds = T::kShape.filters / kPixelPatchFilters;
   static constexpr int kOwn = kPixelPatchFilters / 4;  // filters of a patch that a warp writes
+  static constexpr int kOwnPixels = 16;                // that it puts
+  // Of a warp's part of a patch in NHWC.
+  static constexpr int kWord = kUnitBytes / static_cast<int>(sizeof(Element));
+  static constexpr int kWords = kPixelPatchFilters / kWord;  // of a pixel
   static_assert(T::kShape.filters % kPixelPatchFilters == 0);
   static_assert(2 * kPixelPatchPitch % 32 == 8 && T::kShape.columns < kPixelPatchPitch);
+  static_assert(4 * kOwnPixels * kWords * kUnitBytes <= kPixelPatchBytes);
+
+  /// Of neighbours.
+  struct alignas(2 * sizeof(FilterEnd)) FilterEnds {
+    FilterEnd end[2];
+  };
+
+  /// Of an output row, of some of its pixels the first filter's first.
+  struct Chunk {
+    const TilePosition& tile;
+    int pixels;
+    Element* row;
+    bool doubtful;  // whether any of the warp's sums may have to be formed again: see settle_put
+  };
 
   __device__ __forceinline__ void meet() const {
     ptx::named_barrier(kFirstWritingBarrier + warpgroup_, 128);
   }
+  __device__ __forceinline__ int lane() const { return thread_ % 32; }
+  /// The first that the warp puts, of the chunk's.
+  __device__ __forceinline__ int first_pixel() const { return thread_ / 32 * kOwnPixels; }
+
+  /// Of operands as they are: NaN, or infinite. Sums of pixels behind the chunk's are of anything.
+  __device__ __forceinline__ bool has_doubts(const Sums<T::kSums>& sums, int pixels) const {
+    if (kSplit || !a_.rechecks) return false;
+    float zero[4] = {};  // NaN where any is: several, as each waits for the last
+#pragma unroll
+    for (int i = 0; i < T::kSums; ++i) zero[i % 4] = fmaf(sums.sum[i], 0, zero[i % 4]);
+    const int pixel = first_pixel() + lane() / 4;
+    const float first = zero[0] + zero[1], second = zero[2] + zero[3];
+    return __any_sync(
+        ~0u, (pixel < pixels && first != first) || (pixel + 8 < pixels && second != second));
+  }
 
   /// Calls `write_patch` for each patch.
   template <class WritePatch>
-  __device__ __forceinline__ void write_rounds(const Sums<T::kSums>& sums,
+  __device__ __forceinline__ void write_rounds(const Sums<T::kSums>& sums, const Chunk& chunk,
                                                const WritePatch& write_patch) const {
 #pragma unroll
     for (int round = 0; round < kRounds; ++round) {
       meet();
       put(&sums.sum[round * kPixelPatchFilters / 2]);
+      if (chunk.doubtful)
+        settle_put(
+            round, chunk,
+            [&](int filter, int pixel) {
+              return patch() + filter * kPixelPatchPitch + first_pixel() + pixel;
+            },
+            [](float sum, int) { return sum; });
       meet();
       write_patch(round);
     }
+  }
+
+  /// Rare, but of split operands: forms what the warp has put again where it is NaN, as its sum may be.
+  /// locate(filter of the patch, pixel of the warp's): where it is. finish(sum, filter): what it becomes.
+  template <class Locate, class Finish>
+  __device__ __forceinline__ void settle_put(int round, const Chunk& chunk, const Locate& locate,
+                                             const Finish& finish) const {
+    __syncwarp();
+    const int first_filter = round * kPixelPatchFilters;
+#pragma unroll 1
+    for (int i = 0; i < kPixelPatchFilters * kOwnPixels; i += 32) {
+      const int filter = (i + lane()) / kOwnPixels, pixel = lane() % kOwnPixels;
+      auto* const own = locate(filter, pixel);
+      const float put = to_compute<float>(*own);
+      const bool exists =
+          first_pixel() + pixel < chunk.pixels && first_filter + filter < this->filters(chunk.tile);
+      for_lanes(exists && put != put, [&](int of) {
+        const int64_t k = first_k(chunk.tile) + first_filter + (i + of) / kOwnPixels;
+        const int q = chunk.tile.q + first_pixel() + of % kOwnPixels;
+        const float again = sum_again(a_, chunk.tile.group, k, chunk.tile.n, chunk.tile.p, q);
+        if (lane() == of) *own = finish(again, filter);
+      });
+    }
+  }
+
+  /// NHWC: 16 bytes of neighbouring filters of a pixel a lane. Where these are is found once: of a warp that goes
+  /// through instructions one by one, it is they that take the time.
+  __device__ __forceinline__ void write_words(const Sums<T::kSums>& sums,
+                                              const Chunk& chunk) const {
+    // Those of its chunk before, some of which are formed again, may have been the whole warpgroup's.
+    if constexpr (kSplit) meet();
+    constexpr int kEach = kOwnPixels * kWords / 32;  // of a lane, for each patch
+    const int part = lane() % kWords;
+    const uint4* from[kEach];
+    Element* to[kEach];
+    int filters[kEach];  // of the pixel, from the first of the lane's
+#pragma unroll
+    for (int i = 0; i < kEach; ++i) {
+      const int pixel = (lane() + 32 * i) / kWords, at = first_pixel() + pixel;
+      from[i] = word(pixel, part);
+      to[i] = chunk.row + at * a_.outputs.strides()[3] + part * kWord;
+      filters[i] = at < chunk.pixels ? this->filters(chunk.tile) - part * kWord : 0;
+    }
+    const auto places = put_places();
+#pragma unroll
+    for (int round = 0; round < kRounds; ++round) {
+      const int first_filter = round * kPixelPatchFilters;
+      __syncwarp();
+      put_finished(&sums.sum[first_filter / 2], ends_ + first_filter, places);
+      if (chunk.doubtful)
+        settle_put(
+            round, chunk,
+            [&](int filter, int pixel) {
+              return reinterpret_cast<Element*>(word(pixel, filter / kWord)) + filter % kWord;
+            },
+            [&](float sum, int filter) {
+              return from_compute<Element>(finished(sum, ends_[first_filter + filter]));
+            });
+      __syncwarp();
+#pragma unroll
+      for (int i = 0; i < kEach; ++i)
+        if (first_filter < filters[i])
+          ptx::store_streaming(reinterpret_cast<uint4*>(to[i] + first_filter), *from[i]);
+    }
+  }
+
+  /// A pixel's words are neighbours, but exchanged so that those which lanes put or read at a time meet all
+  /// banks: of 16 bits a word of each of eight pixels, which are 64 bytes apart, or two pixels; else the halves
+  /// of four pixels' pairs of words, 128 bytes apart, or a pixel.
+  __device__ __forceinline__ uint4* word(int pixel, int part) const {
+    const int exchanged = part ^ (kHalves ? pixel / 2 % 4 : pixel % 4 * 2);
+    return reinterpret_cast<uint4*>(patch()) + (first_pixel() + pixel) * kWords + exchanged;
+  }
+
+  /// Where the thread puts its sums of eight filters: of 16 bits, a row of one of the matrices of two times
+  /// eight, or else two neighbours of the first pixel.
+  struct PutPlaces {
+    uint32_t of[kPixelPatchFilters / 8];
+  };
+  __device__ __forceinline__ PutPlaces put_places() const {
+    PutPlaces places;
+#pragma unroll
+    for (int i = 0; i < kPixelPatchFilters / 8; ++i)
+      places.of[i] = ptx::shared_address(kHalves ? word(lane() % 16, i + lane() / 16)
+                                                 : word(lane() / 4, 2 * i + lane() % 4 / 2)) +
+                     (kHalves ? 0 : lane() % 2 * static_cast<uint32_t>(sizeof(float2)));
+    return places;
+  }
+
+  /// The thread's sums of the patch's filters, as outputs.
+  __device__ __forceinline__ void put_finished(const float* sums, const FilterEnd* ends,
+                                               const PutPlaces& places) const {
+    const int first = lane() % 4 * 2;  // filter, of each eight
+#pragma unroll
+    for (int eight = 0; eight < kPixelPatchFilters / 8; eight += 2) {
+      float x[2][2][2];  // of two eights, pixels, filters
+#pragma unroll
+      for (int i = 0; i < 2; ++i) {
+        const FilterEnds of = *reinterpret_cast<const FilterEnds*>(ends + (eight + i) * 8 + first);
+#pragma unroll
+        for (int j = 0; j < 4; ++j)
+          x[i][j / 2][j % 2] = finished(sums[(eight + i) * 4 + j], of.end[j % 2]);
+      }
+      if constexpr (kHalves) {
+        const uint32_t pairs[4] = {packed_pair<Element>(x[0][0][0], x[0][0][1]),
+                                   packed_pair<Element>(x[0][1][0], x[0][1][1]),
+                                   packed_pair<Element>(x[1][0][0], x[1][0][1]),
+                                   packed_pair<Element>(x[1][1][0], x[1][1][1])};
+        ptx::store_matrices(places.of[eight], pairs);
+      } else {
+        // Pixels eight further on have their words exchanged alike.
+        constexpr uint32_t kEightPixels = 8 * kWords * kUnitBytes;
+#pragma unroll
+        for (int i = 0; i < 2; ++i)
+#pragma unroll
+          for (int j = 0; j < 2; ++j)
+            ptx::store_shared(places.of[eight + i] + j * kEightPixels,
+                              float2{x[i][j][0], x[i][j][1]});
+      }
+    }
+  }
+
+  __device__ __forceinline__ float finished(float sum, const FilterEnd& end) const {
+    return ptx::max_or_nan(fmaf(sum, end.scale, end.bias), a_.outputs.low());
   }
 
   /// The thread's sums of the patch's filters (see Wgmma).
@@ -96,7 +272,8 @@ class PixelWriter {
     return static_cast<int>(a_.filters_per_group) - tile.filter_tile * T::kShape.filters;
   }
 
-  __device__ __forceinline__ FilterEnd* ends() const {
+  /// Of all sets of the block's.
+  __device__ __forceinline__ FilterEnd* all_ends() const {
     return reinterpret_cast<FilterEnd*>(dynamic_shared_memory + block_.layout.columns);
   }
   __device__ __forceinline__ float* patch() const {
@@ -106,14 +283,14 @@ class PixelWriter {
 
   /// Words of so many pixels, of one filter at a time, or of two.
   template <int kWord>
-  __device__ __forceinline__ void write_rows(int round, int pixels, const TilePosition& tile,
-                                             Element* row) const {
+  __device__ __forceinline__ void write_rows(int round, const Chunk& chunk) const {
     constexpr int kLanes = kWord == 4 ? 16 : 32, kTogether = 32 / kLanes;  // filters
     constexpr int kWords = T::kShape.columns / kWord / kLanes;             // of a lane
     constexpr int kCount = kOwn / kTogether;
     const int lane = thread_ % 32, first = lane % kLanes * kWord;
     const int in_patch = thread_ / 32 * kOwn + lane / kLanes;
-    const int filter = round * kPixelPatchFilters + in_patch, filters = this->filters(tile);
+    const int filter = round * kPixelPatchFilters + in_patch;
+    const int filters = this->filters(chunk.tile);
     const int64_t stride = a_.outputs.strides()[1];
     const float* const from = patch() + in_patch * kPixelPatchPitch + first;
     // A register that holds an address is free when its store has left the queue of the memory pipe.
@@ -121,43 +298,44 @@ class PixelWriter {
     Pixels<Element, kWord> words[kCount][kWords];
 #pragma unroll
     for (int i = 0; i < kCount; ++i) {
-      to[i] = row + (filter + i * kTogether) * stride + first;
-      const FilterEnd end = ends()[filter + i * kTogether];
+      to[i] = chunk.row + (filter + i * kTogether) * stride + first;
+      const FilterEnd end = ends_[filter + i * kTogether];
 #pragma unroll
       for (int j = 0; j < kWords; ++j)
         words[i][j] =
-            finished<kWord>(from + i * kTogether * kPixelPatchPitch + j * kLanes * kWord, end);
+            finished_word<kWord>(from + i * kTogether * kPixelPatchPitch + j * kLanes * kWord, end);
     }
     ptx::all_known(to);
 #pragma unroll
     for (int j = 0; j < kWords; ++j)
 #pragma unroll
       for (int i = 0; i < kCount; ++i)
-        if (first + j * kLanes * kWord < pixels && filter + i * kTogether < filters)
+        if (first + j * kLanes * kWord < chunk.pixels && filter + i * kTogether < filters)
           reinterpret_cast<Pixels<Element, kWord>*>(to[i])[j * kLanes] = words[i][j];
   }
 
   template <int kWord>
-  __device__ __forceinline__ Pixels<Element, kWord> finished(const float* sums,
-                                                             const FilterEnd& end) const {
+  __device__ __forceinline__ Pixels<Element, kWord> finished_word(const float* sums,
+                                                                  const FilterEnd& end) const {
     auto x = *reinterpret_cast<const Pixels<float, kWord>*>(sums);
 #pragma unroll
-    for (float& sum : x.x) sum = ptx::max_or_nan(fmaf(sum, end.scale, end.bias), a_.outputs.low());
+    for (float& sum : x.x) sum = finished(sum, end);
     return to_pixels<Element, kWord>(x.x);
   }
 
   /// Any strides, residual and activation, and sums that are in doubt: `doubt` of filters that give reason for
   /// it, and of others.
-  __device__ __forceinline__ void write_singly(int round, int pixels, const TilePosition& tile,
+  __device__ __forceinline__ void write_singly(int round, const Chunk& chunk,
                                                const float (&doubt)[2]) const {
+    const TilePosition& tile = chunk.tile;
     constexpr int kPixels = T::kShape.columns;
     const auto at = a_.outputs.pixel(tile.n, tile.p, tile.q);
     const int filters = this->filters(tile) - round * kPixelPatchFilters;
 #pragma unroll 1
     for (int i = thread_; i < kPixelPatchFilters * kPixels; i += 128) {
       const int filter = i / kPixels, pixel = i % kPixels;
-      const bool exists = pixel < pixels && filter < filters;
-      const FilterEnd end = ends()[round * kPixelPatchFilters + filter];
+      const bool exists = pixel < chunk.pixels && filter < filters;
+      const FilterEnd end = ends_[round * kPixelPatchFilters + filter];
       float sum = patch()[filter * kPixelPatchPitch + pixel] * fabsf(end.scale);
       const float bound = (end.scale > 0 ? doubt[1] : doubt[0]) * fabsf(end.scale);
       const int64_t k = first_k(tile) + round * kPixelPatchFilters + filter;
@@ -190,9 +368,9 @@ class PixelWriter {
   const Arguments<Element>& a_;
   Block<T> block_;
   int warpgroup_;
-  int thread_;  // of the warpgroup
-  // Whether outputs are rows of sums and a bias, perhaps clamped from below, unless there is doubt.
-  bool adds_simply_ = false;
+  int thread_;                       // of the warpgroup
+  RowOrder order_ = RowOrder::kOne;  // of outputs, unless there is doubt
+  const FilterEnd* ends_ = nullptr;  // of the set that is written
 };
 
 }  // namespace im2win::cuda::fused::stem

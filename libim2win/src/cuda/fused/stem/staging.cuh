@@ -1,6 +1,7 @@
 // Bands of the input on their way to shared memory: read once, and made operands.
 #pragma once
 
+#include <climits>
 #include <cstdint>
 
 #include "cuda/fused/operands.cuh"
@@ -42,17 +43,18 @@ class BandWalk {
   int band_ = 0, count_ = 0;
 };
 
-/// By a warpgroup, where windows are `kStep` columns apart, or any number if runs are of one position. A thread
-/// has *runs* of neighbouring positions, which share elements. Those of the next band are on their way to
-/// registers while this one's become operands.
+/// By a warpgroup, of which there may be others that take turns, where windows are `kStep` columns apart, or any
+/// number if runs are of one position. A thread has *runs* of neighbouring positions, which share elements. Those of
+/// its next band are on their way to registers while this one's become operands.
 template <class T, int kStep>
 class BandStaging {
  public:
   using Element = typename T::Element;
   using Moved = fused::Moved<T::kOperands>;
 
-  __device__ __forceinline__ BandStaging(const Arguments<Element>& a, Block<T> block)
-      : a_(a), block_(block), walk_(a) {
+  __device__ __forceinline__ BandStaging(const Arguments<Element>& a, Block<T> block, int warpgroup)
+      : a_(a), block_(block), walk_(a), to_{warpgroup, 0}, warpgroup_(warpgroup) {
+    pass(warpgroup);
 #pragma unroll
     for (int i = 0; i < kMostRuns; ++i) {
       const auto [line, in_line] = place_of(i);
@@ -76,6 +78,7 @@ class BandStaging {
 
  private:
   static constexpr int kThreads = 128;
+  static constexpr int kWarpgroups = T::kShape.staging_warpgroups;
   static constexpr int kElements = traits(T::kOperands).unit_elements;
   static constexpr int kUnitRows = unit_rows(T::kOperands);
   // Of a run.
@@ -96,6 +99,7 @@ class BandStaging {
 
   /// Of a strip.
   __device__ __forceinline__ void find_columns() {
+    columns_of_ = walk_.x();
 #pragma unroll
     for (int i = 0; i < kMostRuns; ++i) {
       const int x = walk_.x() + place_of(i).in_line * run_step();
@@ -155,12 +159,17 @@ class BandStaging {
            int64_t{x} * a_.column_stride;
   }
 
+  /// Bands.
+  __device__ __forceinline__ void pass(int count) {
+    for (int i = 0; i < count && !walk_.ended(); ++i) walk_.advance();
+  }
+
   /// The next band's; false if there is none.
   template <int kApart, int kCount>
   __device__ __forceinline__ bool load(Elements<kCount>& elements) {
     if (walk_.ended()) return false;
     ask_for_lines();
-    if (walk_.number() == 0) find_columns();
+    if (walk_.x() != columns_of_) find_columns();
     const int y = walk_.y();
     const Moved* band = origin(walk_.tile(), y, walk_.x());
     const int apart = kApart > 0 ? kApart : a_.column_stride;
@@ -179,7 +188,7 @@ class BandStaging {
         }
       }
     }
-    walk_.advance();
+    pass(kWarpgroups);
     return true;
   }
 
@@ -265,7 +274,7 @@ class BandStaging {
 
   __device__ __forceinline__ void hand_over() {
     barriers().bands.arrive_full_by_warp(to_.stage);
-    to_.advance(a_.bands.stages);
+    for (int i = 0; i < kWarpgroups; ++i) to_.advance(a_.bands.stages);
   }
 
   __device__ __forceinline__ static bool is_below(int i, int end) {
@@ -301,10 +310,10 @@ class BandStaging {
 
   /// Of all elements of the band, by all threads of the warpgroup.
   __device__ __forceinline__ Magnitudes merge(Magnitudes magnitudes) {
-    Magnitudes(&shared)[4] = barriers().magnitudes[turn_];
+    Magnitudes(&shared)[4] = barriers().magnitudes[warpgroup_][turn_];
     turn_ ^= 1;
     if (threadIdx.x % 32 == 0) shared[thread() / 32] = magnitudes;
-    ptx::named_barrier(kStagingBarrier, kThreads);
+    ptx::named_barrier(kFirstStagingBarrier + warpgroup_, kThreads);
     for (const Magnitudes& of_warp : shared) magnitudes.merge(of_warp);
     return magnitudes;
   }
@@ -319,18 +328,20 @@ class BandStaging {
   Block<T> block_;
   BandWalk<Element> walk_;
   Cursor to_;
+  int warpgroup_;
   int turn_ = 0;
+  int columns_of_ = INT_MIN;  // where a strip's first is in the input
   Run runs_[kMostRuns];
 };
 
 template <class T>
-__device__ __forceinline__ void stage_bands(const Arguments<typename T::Element>& a,
-                                            Block<T> block) {
+__device__ __forceinline__ void stage_bands(const Arguments<typename T::Element>& a, Block<T> block,
+                                            int warpgroup) {
   if constexpr (T::kOperands == Operands::kSplit) {
-    if (a.stride_w == 1) return BandStaging<T, 1>(a, block).run();
-    if (a.stride_w == 2) return BandStaging<T, 2>(a, block).run();
+    if (a.stride_w == 1) return BandStaging<T, 1>(a, block, warpgroup).run();
+    if (a.stride_w == 2) return BandStaging<T, 2>(a, block, warpgroup).run();
   }
-  BandStaging<T, kUnitColumns>(a, block).run();
+  BandStaging<T, kUnitColumns>(a, block, warpgroup).run();
 }
 
 }  // namespace im2win::cuda::fused::stem

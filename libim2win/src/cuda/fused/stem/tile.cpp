@@ -170,11 +170,27 @@ double cost(const Problem& problem, const KernelShape& shape) {
   return double(tiles * row_chunks(problem, shape)) * (2 * shape.sums() + kPiece);
 }
 
-/// Whether a tile's filters of pixels may leave as boxes: the sums and a bias, perhaps clamped from below.
-bool stores_boxes(const Problem& problem, const KernelShape& shape, Operands operands) {
-  return operands != Operands::kSplit && has_output_boxes(problem, operands, 1) &&
-         has_whole_filters(problem, shape) && !problem.has_residual && problem.alpha == 1 &&
+/// Whether outputs are sums and a bias, perhaps clamped from below.
+bool adds_simply(const Problem& problem) {
+  return !problem.has_residual && problem.alpha == 1 &&
          (problem.activation == IM2WIN_IDENTITY || problem.activation == IM2WIN_RELU);
+}
+
+/// Whether a tile's filters of pixels may leave as boxes.
+bool stores_boxes(const Problem& problem, const KernelShape& shape, Operands operands) {
+  return operands != Operands::kSplit && !shape.pixel_major &&
+         has_output_boxes(problem, operands, 1) && has_whole_filters(problem, shape) &&
+         adds_simply(problem);
+}
+
+/// Whether pixel-major sums leave as rows of pixels or words of filters, and are of more filters than others have.
+/// Other outputs are written one by one, which costs more than products in vain, but where operands are split.
+bool suits_pixel_major(const Problem& problem, Operands operands) {
+  const Tensor& output = problem.output;
+  const int64_t bytes = problem.k_per_group() * moved_bytes(operands);
+  return (output.stride[3] == 1 || (output.stride[1] == 1 && bytes % kUnitBytes == 0)) &&
+         (operands == Operands::kSplit ||
+          (adds_simply(problem) && problem.k_per_group() > kBoxedFilters));
 }
 
 /// Strips as wide as whole rows, whose parts leave for memory together, or else as can be.
@@ -226,7 +242,8 @@ SharedLayout stem_layout(const StemChoice& choice, const KernelShape& shape, Ope
   layout.patches = layout.slabs + choice.bands.stages * layout.slab;
   if (shape.pixel_major) {  // there is no table of columns, but one of filters
     layout.columns = layout.patches + shape.multiplying_warpgroups * kPixelPatchBytes;
-    layout.total = layout.columns + shape.filters * static_cast<int32_t>(sizeof(FilterEnd));
+    layout.total =
+        layout.columns + choice.sets * shape.filters * static_cast<int32_t>(sizeof(FilterEnd));
     return layout;
   }
   layout.row_ends = layout.patches + patch_bytes(shape);
@@ -244,8 +261,7 @@ bool choose_stem(const Problem& problem, Operands operands, const KernelShape* s
   // More taps than that are more steps than there may be; what is counted of fewer fits an int.
   if (problem.r * problem.s > kMaxSteps * 16) return false;
   for (int i = 0; i < count; ++i) {
-    // Pixel-major sums leave as rows of pixels.
-    if (shapes[i].pixel_major && problem.output.stride[3] != 1) continue;
+    if (shapes[i].pixel_major && !suits_pixel_major(problem, operands)) continue;
     StemChoice candidate{};
     candidate.tile.kernel = i;
     candidate.tile.cost = cost(problem, shapes[i]);

@@ -27,8 +27,8 @@ constexpr int kMaxBandSteps = 18;
 constexpr int kMaxBands = 16;  // of the ring
 constexpr int kMaxChunks = 8;
 
-/// That multiply, beside one that stages.
-constexpr int kMostWarpgroups = 3;
+/// That multiply, and beside them those that stage.
+constexpr int kMostWarpgroups = 3, kMostStagingWarpgroups = 2;
 
 /// Pixel-major sums on their way out, of some filters at a time, [filter][pixel]. Lanes put eight pixels of
 /// four filters, every other one, at a time: twice the pitch is 8 modulo 32, and they meet all banks.
