@@ -55,6 +55,19 @@ DENSE = [
         )
         for problem in (rows, rows)
     ),
+    # Of im2win_stem, whole windows of 3 x 3: rows of them and, in NCHW, runs of planes that are words of one to
+    # eight elements. Every other one is aligned in NCHW.
+    *(
+        problem
+        for dense in (
+            Problem(n=3, c=3, h=34, w=114, k=64),
+            Problem(n=2, c=3, h=46, w=226, k=72, stride=(2, 2), padding=same(1)),
+            Problem(n=2, c=2, h=47, w=113, k=130, padding=same(1)),
+            Problem(n=2, c=1, h=61, w=112, k=20, padding=same(1)),
+            Problem(n=2, c=6, h=24, w=230, k=36, stride=(1, 2), groups=2),
+        )
+        for problem in (dense, dense)
+    ),
     # Planes that come as boxes of lines: by themselves, two and eight together, in parts, and with
     # other rows between. Every other one is aligned in NCHW.
     *(

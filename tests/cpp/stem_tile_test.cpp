@@ -1,12 +1,14 @@
 // The tiles of im2win_stem: that each of an output's products is in one of its steps, once, and of the
 // input and the filter element that belong together; and that blocks fit shared memory.
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
+#include <iterator>
 #include <span>
 #include <vector>
 
-#include "cuda/fused/stem/tile.hpp"
+#include "cuda/fused/stem/shapes.hpp"
 
 namespace {
 
@@ -14,13 +16,11 @@ using namespace im2win;
 using namespace im2win::cuda::fused;
 
 constexpr Chip kChip = {132, 227 * 1024, true};
-constexpr KernelShape kShapes[] = {{64, 56, 1, stem::kMostWarpgroups},
-                                   {64, 112, 1, stem::kMostWarpgroups},
-                                   {96, 64, 1, stem::kMostWarpgroups, false, false, true}};
-constexpr KernelShape kTf32Shapes[] = {
-    {64, 56, 1, stem::kMostWarpgroups}, {64, 112, 2, 2}, {96, 64, 1, 2, false, false, true}};
-constexpr KernelShape kSplitShapes[] = {{64, 56, 1, stem::kMostWarpgroups},
-                                        {96, 64, 1, 2, false, false, true}};
+constexpr KernelShape kShapes[] = {stem::kNarrow, stem::kWide, stem::kPixelMajorHalves,
+                                   stem::kDense, stem::kDenseRuns};
+constexpr KernelShape kTf32Shapes[] = {stem::kNarrow, stem::kWideTf32, stem::kPixelMajor};
+constexpr KernelShape kSplitShapes[] = {stem::kNarrow, stem::kPixelMajor, stem::kDense,
+                                        stem::kDenseRuns};
 
 std::span<const KernelShape> shapes_for(Operands operands) {
   if (operands == Operands::kSplit) return kSplitShapes;
@@ -51,7 +51,8 @@ Problem make_problem(int64_t c, int64_t w, int64_t k, int64_t r, int64_t s, int6
   problem.alpha = 1;
   problem.p = (w - r) / stride_h + 1;
   problem.q = (w - s) / stride_w + 1;
-  problem.output.stride[3] = 1;
+  const int64_t strides[] = {k * problem.p * problem.q, problem.p * problem.q, problem.q, 1};
+  std::copy(std::begin(strides), std::end(strides), problem.output.stride);
   return problem;
 }
 
@@ -80,6 +81,13 @@ class Products {
     const int line = offset / bands.positions, position = offset % bands.positions;
     expect(offset * kUnitBytes < bands.part_bytes, "a unit past its band");
     if (filter.row < 0) return;
+    if (choice_.tile.tile.unit_columns == 0) {
+      expect(filter.unit == line && position == 0, "the unit of a dense band");
+      const auto elements = static_cast<size_t>(traits(operands_).unit_elements);
+      const size_t first = static_cast<size_t>(line) * elements;
+      for (size_t i = first; i < std::min(first + elements, taps()); ++i) ++counts_[i];
+      return;
+    }
     const int64_t rows = stem::unit_rows(operands_);
     const int64_t y = band * bands.apart * problem_.stride_h + line / problem_.c * rows;
     const int64_t x = position * problem_.stride_w;
@@ -100,7 +108,8 @@ class Products {
 };
 
 /// False if no kernel takes the problem.
-bool check(const Problem& problem, Operands operands) {
+bool check(Problem problem, Operands operands) {
+  problem.dtype = operands == Operands::kHalf ? IM2WIN_FLOAT16 : IM2WIN_FLOAT32;
   const std::span<const KernelShape> shapes = shapes_for(operands);
   stem::StemChoice choice;
   if (!stem::choose_stem(problem, operands, shapes.data(), static_cast<int>(shapes.size()), kChip,
@@ -130,17 +139,26 @@ void check_all() {
   expect(taken > 4000, "that most are taken");
 }
 
-/// Which of those of 64 filters is chosen, by how full it is.
+/// Which of those of 64 filters is chosen for so many pixels a row, by how full it is.
 void check_columns() {
-  const auto columns = [](int64_t w) {
+  const auto chosen = [](int64_t taps, int64_t q, bool nhwc = false) {
+    Problem problem = make_problem(3, q + taps - 1, 64, taps, taps, 1, 1);
+    problem.dtype = IM2WIN_FLOAT16;
+    if (nhwc) {
+      const int64_t strides[] = {q * q * 64, 1, q * 64, 64};
+      std::copy(std::begin(strides), std::end(strides), problem.output.stride);
+    }
     stem::StemChoice choice;
-    stem::choose_stem(make_problem(3, w, 64, 3, 3, 1, 1), Operands::kHalf, kShapes,
-                      std::size(kShapes), kChip, choice);
-    return kShapes[choice.tile.kernel].columns;
+    stem::choose_stem(problem, Operands::kHalf, kShapes, std::size(kShapes), kChip, choice);
+    return kShapes[choice.tile.kernel];
   };
-  expect(columns(58) == 56 && columns(32) == 56, "narrow rows");
-  expect(columns(59) == 112 && columns(114) == 112 && columns(226) == 112, "wide rows");
-  expect(columns(151) == 56, "rows of which three parts fit better than two");
+  const auto columns = [&](int64_t q) { return chosen(5, q).columns; };
+  expect(columns(56) == 56 && columns(30) == 56, "narrow rows");
+  expect(columns(57) == 112 && columns(112) == 112 && columns(224) == 112, "wide rows");
+  expect(columns(149) == 56, "rows of which three parts fit better than two");
+  expect(chosen(3, 56).runs && chosen(3, 112).runs && chosen(3, 222).runs, "runs");
+  expect(chosen(3, 112, true).dense && chosen(3, 224, true).dense, "dense bands");
+  expect(!chosen(3, 112, true).runs && !chosen(3, 56, true).dense, "dense bands half in vain");
 }
 
 /// Which form of sums is chosen, by how many filters are in vain, and what becomes of them.
@@ -179,7 +197,7 @@ void check_choice() {
     Problem problem = layer;
     problem.dtype = dtype;
     problem.math = math;
-    problem.output.stride[3] = nhwc ? problem.k : 1;
+    if (nhwc) problem.output.stride[3] = problem.k;
     return stem::is_faster(problem);
   };
   const Problem conv1 = make_problem(3, 227, 96, 11, 11, 4, 4);
@@ -202,6 +220,9 @@ void check_choice() {
     expect(is_chosen(latent, IM2WIN_FLOAT32, IM2WIN_MATH_TF32, nhwc), "64 columns in TF32");
     const Problem grey = make_problem(1, 60, 32, 5, 5, 1, 1);
     expect(!is_chosen(grey, IM2WIN_FLOAT16, IM2WIN_MATH_FP32, nhwc), "a single channel");
+    const Problem small = make_problem(3, 32, 64, 3, 3, 1, 1);
+    expect(is_chosen(small, IM2WIN_FLOAT16, IM2WIN_MATH_FP32, nhwc) != nhwc, "runs of rows of 30");
+    expect(!is_chosen(small, IM2WIN_FLOAT32, IM2WIN_MATH_TF32, nhwc), "30 columns in TF32");
     const Problem few = make_problem(3, 227, 8, 7, 7, 2, 2);
     expect(!is_chosen(few, IM2WIN_FLOAT16, IM2WIN_MATH_FP32, nhwc), "few filters");
   }

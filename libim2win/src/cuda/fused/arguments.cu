@@ -22,6 +22,7 @@ bool forms_sums_again(const Problem& problem, const Tile& tile, Operands operand
   if (operands == Operands::kSplit || tile.unit_columns > 1 || problem.is_padded() ||
       has_merged_groups(problem))
     return true;
+  if (tile.unit_columns == 0) return 2 * tile.steps[0].count > tile.units;
   const int64_t units = int64_t{tile.units} * problem.s;
   return (tile.group_rows * units) % 2 != 0 || ((tile.group_rows - 1) * units) % 2 != 0;
 }

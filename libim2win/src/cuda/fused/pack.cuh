@@ -179,6 +179,8 @@ class FilterPacker {
       const FilterUnit unit = shared_.order[i / 2][i % 2];
       if (kOperands != Operands::kSplit && a_.words) {
         load_word(unit, elements, filter, x);
+      } else if (a_.tile.unit_columns == 0) {
+        follow(unit, filter, x);
       } else if (a_.tile.unit_channels == kUnitElements) {
         gather_channels(unit, filter, x);
       } else {
@@ -220,6 +222,16 @@ class FilterPacker {
   __device__ __forceinline__ int place(int channel, int row, int column) const {
     const int rows = static_cast<int>(a_.rows[kind_].divisor);
     return (channel * rows + row) * static_cast<int>(a_.slab_columns.divisor) + column;
+  }
+
+  /// A unit of elements that follow one another.
+  __device__ __forceinline__ void follow(const FilterUnit& unit, int filter,
+                                         Moved (&x)[kUnitElements]) const {
+    const int first = unit.unit * kUnitElements;
+    const int count = unit.row >= 0 ? place(channels_, 0, 0) - first : 0;
+    const Moved* from = shared_.elements + filter * a_.pitch + first;
+#pragma unroll
+    for (int e = 0; e < kUnitElements; ++e) x[e] = e < count ? from[e] : Moved{};
   }
 
   /// A unit of channels alone.

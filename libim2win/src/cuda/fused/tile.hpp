@@ -133,6 +133,8 @@ struct KernelShape {
   bool pixel_rows = false;  // whether slabs are rows of pixels, not of channels
   // Whether sums are 64 rows of pixels by columns of filters, and not the other way round (im2win_stem).
   bool pixel_major = false;
+  bool dense = false;  // whether positions have whole windows of their own (im2win_stem)
+  bool runs = false;   // and go on from row to row of an image
 
   /// Whether warpgroups share a tile's columns out, or all have all.
   constexpr bool divides_columns() const { return filters < 128 && !takes_turns; }
@@ -217,9 +219,11 @@ struct Tile {
   int32_t warpgroup_columns;  // of the tile: those that a warpgroup has beyond them are no outputs
   int32_t overrun;            // positions past a slab that columns which are no outputs reach
 
-  int32_t unit_channels;     // of a unit
-  int32_t channel_bits;      // which are 2 to this power apart, those of as many units in turn
-  int32_t unit_columns;      // and its tap columns; in im2win_stem it may have several rows of them
+  int32_t unit_channels;  // of a unit
+  int32_t channel_bits;   // which are 2 to this power apart, those of as many units in turn
+  // And its tap columns; in im2win_stem it may have several rows of them. 0: a unit is of any elements of a
+  // window, which follow one another in the order of the filter.
+  int32_t unit_columns;
   int32_t units;             // channel units of a slab
   int32_t chunks;            // slabs of all channels
   int32_t row_units;         // units of a position that are neighbours: 1, or all of a slab

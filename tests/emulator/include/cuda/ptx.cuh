@@ -131,6 +131,10 @@ inline void store_shared_if(bool condition, uint32_t address, float x) {
   if (condition) std::memcpy(dynamic_shared_memory + address, &x, sizeof x);
 }
 
+inline void store_shared(uint32_t address, float2 x) {
+  std::memcpy(dynamic_shared_memory + address, &x, sizeof x);
+}
+
 template <class T>
 T load_if(bool condition, const T* p) {
   if (!condition) return T{};

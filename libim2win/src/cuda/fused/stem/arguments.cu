@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <numeric>
 
 #include "cuda/fused/raw_lines.hpp"
 #include "cuda/fused/stem/arguments.cuh"
@@ -34,12 +35,21 @@ int32_t rows_of_group(const Bands& bands, const KernelShape& shape, int32_t bloc
                                                                                           : 1;
 }
 
+/// How many pixels of any of the output's planes, each without gaps, are a word of 16 bytes or less.
+int32_t plane_word(const Problem& problem) {
+  const int64_t bytes = element_bytes(problem.dtype);
+  int64_t word = kUnitBytes / bytes;
+  for (int64_t apart : {problem.output.stride[0], problem.output.stride[1], problem.p * problem.q})
+    word = std::gcd(word, apart);
+  return static_cast<int32_t>(word);
+}
+
 }  // namespace
 
 template <class Element>
 Arguments<Element>::Arguments(const Problem& problem, const StemChoice& choice,
                               const KernelShape& shape, Operands operands, int64_t blocks)
-    : fused::Arguments<Element>(problem, choice.tile, shape, operands),
+    : fused::Arguments<Element>(rows_of(problem, shape), choice.tile, shape, operands),
       bands(choice.bands),
       run_order(run_positions(operands, static_cast<int>(problem.stride_w)) > 1 ? bands.units
                                                                                 : bands.positions),
@@ -50,16 +60,20 @@ Arguments<Element>::Arguments(const Problem& problem, const StemChoice& choice,
       filter_sets(problem.groups * this->filter_tiles.divisor / sets),
       group_sets(this->filter_tiles.divisor / sets),
       row_chunks(bands.chunks),
-      row_pieces(bands.chunks * sets) {
+      row_pieces(bands.chunks * sets),
+      row_pixels(problem.q),
+      pixels(static_cast<int32_t>(problem.p * problem.q)),
+      run_word(plane_word(problem)) {
   const auto set_tiles = static_cast<int32_t>(this->tiles / filter_sets.divisor / sets);
   set_blocks =
       static_cast<int32_t>(std::clamp<int64_t>(blocks / filter_sets.divisor, 1, set_tiles));
   block_tiles = set_tiles / set_blocks;
   more_tiles = set_tiles % set_blocks;
-  if (sizeof(Element) == 4 && row_order == RowOrder::kPixels && !shape.pixel_major) {
+  if (sizeof(Element) == 4 && row_order == RowOrder::kPixels && !shape.pixel_major && !shape.runs) {
     group_rows = rows_of_group(bands, shape, block_tiles * choice.tile.tile.rows);
     if (group_rows > 1 || has_whole_sectors(problem)) row_order = RowOrder::kSectors;
   }
+  if (shape.runs) group_rows = shape.multiplying_warpgroups;
   next_piece = group_rows > 1 ? Piece{0, 1} : piece_of_row(shape.multiplying_warpgroups);
   this->shared = stem_layout(choice, shape, operands);
 }

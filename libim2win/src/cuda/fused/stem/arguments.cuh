@@ -46,6 +46,10 @@ struct Arguments : fused::Arguments<Element> {
   // `next_piece` is one further on, else as many as there are warpgroups.
   int32_t group_rows = 1;  // that they are at: one, or one each
   Piece next_piece;
+  // Of an image's pixels, where strips are of runs of them: those of a row, all, and how many are written at once.
+  Divisor row_pixels;
+  int32_t pixels;
+  int32_t run_word;
   int32_t set_blocks, block_tiles, more_tiles;  // so many blocks have one more tile
 
   /// `blocks` at the same time.
@@ -63,6 +67,7 @@ struct Arguments : fused::Arguments<Element> {
   /// For an output that is no words of 16 bytes.
   void write_elements() {
     fused::Arguments<Element>::write_elements();
+    run_word = 1;
     if (row_order == RowOrder::kBoxes || row_order == RowOrder::kFilters)
       row_order = RowOrder::kOne;
   }

@@ -3,7 +3,8 @@
 namespace im2win::cuda::fused::stem {
 
 const Kernels<__half>& half_kernels() {
-  return instantiate<__half, Operands::kHalf, kNarrow, kWide, kPixelMajorHalves>();
+  return instantiate<__half, Operands::kHalf, kNarrow, kWide, kPixelMajorHalves, kDense,
+                     kDenseRuns>();
 }
 
 }  // namespace im2win::cuda::fused::stem

@@ -8,8 +8,10 @@
 #include <type_traits>
 
 #include "cuda/fused/stem/arguments.cuh"
+#include "cuda/fused/stem/dense_staging.cuh"
 #include "cuda/fused/stem/multiply.cuh"
 #include "cuda/fused/stem/pixel_writer.cuh"
+#include "cuda/fused/stem/run_writer.cuh"
 #include "cuda/fused/stem/staging.cuh"
 #include "cuda/fused/stem/writer.cuh"
 #include "cuda/ptx.cuh"
@@ -60,7 +62,7 @@ class Turns {
   }
 
  private:
-  static constexpr bool kTaken = T::kOperands != Operands::kSplit;
+  static constexpr bool kTaken = T::kOperands != Operands::kSplit && !T::kShape.dense;
   static constexpr int kWarpgroups = T::kShape.multiplying_warpgroups;
 
   int own_;
@@ -98,13 +100,18 @@ __device__ __forceinline__ void clear(Sums<T::kSums>& sums) {
   }
 }
 
+/// Of what a warpgroup has multiplied.
+template <class T>
+using WriterOf =
+    std::conditional_t<T::kShape.runs, RunWriter<T>,
+                       std::conditional_t<T::kShape.pixel_major, PixelWriter<T>, PieceWriter<T>>>;
+
 /// Warpgroups take turns with the pieces of a strip.
 template <class T>
 __device__ __forceinline__ void multiply_and_write(const Arguments<typename T::Element>& a,
                                                    Block<T> block, int warpgroup) {
   constexpr int kWarpgroups = T::kShape.multiplying_warpgroups;
-  std::conditional_t<T::kShape.pixel_major, PixelWriter<T>, PieceWriter<T>> writer(a, block,
-                                                                                   warpgroup);
+  WriterOf<T> writer(a, block, warpgroup);
   ptx::wait_for_kernel_before();  // which packs the filter, perhaps
   StripWalk<typename T::Element> strip(a);
   if (threadIdx.x == T::kFirstMultiplier) load_filters(a, block, strip.first());
@@ -147,6 +154,23 @@ __device__ __forceinline__ void multiply_and_write(const Arguments<typename T::E
   writer.finish();
 }
 
+/// By a warpgroup.
+template <class T>
+__device__ __forceinline__ void stage(const Arguments<typename T::Element>& a, Block<T> block,
+                                      int warpgroup) {
+  if constexpr (T::kShape.dense) {
+    switch (a.channels) {
+      case 1: return DenseStaging<T, 1>(a, block, warpgroup).run();
+      case 2: return DenseStaging<T, 2>(a, block, warpgroup).run();
+      default: return DenseStaging<T, kDenseChannels>(a, block, warpgroup).run();
+    }
+  } else if constexpr (T::kOperands == Operands::kSplit) {
+    if (a.stride_w == 1) return BandStaging<T, 1>(a, block, warpgroup).run();
+    if (a.stride_w == 2) return BandStaging<T, 2>(a, block, warpgroup).run();
+  }
+  if constexpr (!T::kShape.dense) BandStaging<T, kUnitColumns>(a, block, warpgroup).run();
+}
+
 template <class T>
 __global__ void __launch_bounds__(T::kShape.threads(), 1)
     stem_kernel(const __grid_constant__ Arguments<typename T::Element> a) {
@@ -166,7 +190,7 @@ __global__ void __launch_bounds__(T::kShape.threads(), 1)
   if (warpgroup < T::kShape.staging_warpgroups) {
     ptx::give_up_registers<staging_registers(T::kShape)>();
     wait_for_inputs(a);
-    stage_bands(a, block, warpgroup);
+    stage<T>(a, block, warpgroup);
   } else {
     ptx::take_registers<multiplying_registers(T::kShape)>();
     multiply_and_write<T>(a, block, warpgroup - T::kShape.staging_warpgroups);

@@ -55,7 +55,9 @@ class RowMultiplier {
   __device__ __forceinline__ void multiply(int chunk, int set, int next, Sums<T::kSums>& sums,
                                            const Issued& issued) {
     const Row row = enter_row(chunk, next);
-    if (a_.bands.batches == 1) {
+    if constexpr (T::kShape.dense) {
+      multiply_dense(row, set, sums, issued);
+    } else if (a_.bands.batches == 1) {
       multiply_batches<1>(row, set, sums, issued);
     } else {
       multiply_batches<kMaxBandBatches>(row, set, sums, issued);
@@ -242,6 +244,27 @@ class RowMultiplier {
       if (i == kBatches) continue;
       sum_high<kBatchSteps>(of, i * kBatchSteps, high);
       sum_low<kBatchSteps>(of, i * kBatchSteps, low);
+    }
+  }
+
+  /// Of a dense band: there are no other products of the row's. The high ones become its sums where they are.
+  template <class Issued>
+  __device__ __forceinline__ void multiply_dense(Row row, int set, Sums<T::kSums>& sums,
+                                                 const Issued& issued) const {
+    if constexpr (kSplit) {
+      const BandOperands at = operands<kDenseSteps>(row, 0);
+      Part low;
+      sum_high<kDenseSteps>(at, 0, sums.sum);
+      sum_low<kDenseSteps>(at, 0, low);
+      const Factors of = factors(at);
+      WgmmaOrder::template wait<1>(sums.sum);
+#pragma unroll
+      for (int i = 0; i < T::kSums; ++i) sums.sum[i] *= of.high[i / 2 % 2];
+      WgmmaOrder::end(low);
+      add_product_sums(low, of.low[0], of.low[1], sums.sum);
+      tell_doubt(worst_fit(row), at.inverse * static_cast<float>(kDenseSteps * kBoundOfStep), sums);
+    } else {
+      multiply_whole<kDenseSteps>(row, set, sums, issued);
     }
   }
 

@@ -10,6 +10,10 @@
 
 namespace im2win::cuda::fused::stem {
 
+__device__ __forceinline__ bool is_below(int i, int end) {
+  return static_cast<uint32_t>(i) < static_cast<uint32_t>(end);
+}
+
 /// The bands of a block, in the order of their use.
 template <class Element>
 class BandWalk {
@@ -26,6 +30,10 @@ class BandWalk {
     if (!ended()) count_ = strip_.bands();
   }
 
+  __device__ __forceinline__ void pass(int bands) {
+    for (int i = 0; i < bands && !ended(); ++i) advance();
+  }
+
   __device__ __forceinline__ const TilePosition& tile() const { return strip_.first(); }
   /// Of the strip.
   __device__ __forceinline__ int number() const { return band_; }
@@ -35,12 +43,79 @@ class BandWalk {
   __device__ __forceinline__ int y(int more = 0) const {
     return tile().p * a_.stride_h - a_.padding_top + (band_ + more) * a_.stride_h;
   }
+  /// Of the image's rows or runs.
+  __device__ __forceinline__ int row(int more = 0) const { return tile().p + band_ + more; }
   __device__ __forceinline__ int x() const { return tile().q * a_.stride_w - a_.padding_left; }
+
+  /// Of a row and a column of the tile's image, in the first channel.
+  template <class Moved>
+  __device__ __forceinline__ const Moved* origin(int y, int x) const {
+    return reinterpret_cast<const Moved*>(a_.input) + tile().n * a_.stride_n +
+           tile().group * a_.channels * a_.stride_c + int64_t{y} * a_.row_stride +
+           int64_t{x} * a_.column_stride;
+  }
+
+  /// Of a later band, to the L2 cache, each line by a thread: memory is further away than registers reach. The band
+  /// is so many further on, and has these columns of rows from `y` on.
+  template <class Moved>
+  __device__ __forceinline__ void ask_for_lines(int thread, int y, int begin, int end) const {
+    const auto [row, channel] = a_.lines.channels.divide(thread);
+    if (row >= a_.bands.rows || a_.lines.elements == 0 || !has(kLinesAhead)) return;
+    if (!is_below(y + row, a_.h)) return;
+    const int first = max(begin, 0);
+    const Moved* line = origin<Moved>(y + row, first) + channel * a_.stride_c;
+    ptx::prefetch(line, (min(end, a_.w) - first) * int64_t{a_.lines.elements} * sizeof(Moved));
+  }
+
+  static constexpr int kLinesAhead = 4;  // bands, after the next one
 
  private:
   const Arguments<Element>& a_;
   StripWalk<Element> strip_;
   int band_ = 0, count_ = 0;
+};
+
+/// Where a warpgroup puts its bands, each of which all of its threads stage.
+template <class T>
+class BandRing {
+ public:
+  __device__ __forceinline__ BandRing(const Arguments<typename T::Element>& a, Block<T> block,
+                                      int warpgroup)
+      : a_(a), block_(block), to_{warpgroup, 0}, warpgroup_(warpgroup) {}
+
+  __device__ __forceinline__ static int thread() { return threadIdx.x % kThreads; }
+
+  __device__ __forceinline__ void wait_empty() const { barriers().bands.wait_empty(to_); }
+  __device__ __forceinline__ uint4* units() const {
+    return reinterpret_cast<uint4*>(block_.slab(to_.stage));
+  }
+  __device__ __forceinline__ void hand_over() {
+    barriers().bands.arrive_full_by_warp(to_.stage);
+    for (int i = 0; i < T::kShape.staging_warpgroups; ++i) to_.advance(a_.bands.stages);
+  }
+
+  /// How all elements of a band are scaled, which are split.
+  __device__ __forceinline__ Scale find_scale(Magnitudes magnitudes) {
+    magnitudes.merge_warp();
+    Magnitudes(&shared)[4] = barriers().magnitudes[warpgroup_][turn_];
+    turn_ ^= 1;
+    if (threadIdx.x % 32 == 0) shared[thread() / 32] = magnitudes;
+    ptx::named_barrier(kFirstStagingBarrier + warpgroup_, kThreads);
+    for (const Magnitudes& of_warp : shared) magnitudes.merge(of_warp);
+    return Scale::of(magnitudes);
+  }
+  __device__ __forceinline__ void tell_scale(const Scale& scale) const {
+    if (thread() == 0) barriers().scales[to_.stage] = {scale.inverse, scale.fit};
+  }
+
+ private:
+  static constexpr int kThreads = 128;
+
+  const Arguments<typename T::Element>& a_;
+  Block<T> block_;
+  Cursor to_;
+  int warpgroup_;
+  int turn_ = 0;
 };
 
 /// By a warpgroup, of which there may be others that take turns, where windows are `kStep` columns apart, or any
@@ -53,8 +128,8 @@ class BandStaging {
   using Moved = fused::Moved<T::kOperands>;
 
   __device__ __forceinline__ BandStaging(const Arguments<Element>& a, Block<T> block, int warpgroup)
-      : a_(a), block_(block), walk_(a), to_{warpgroup, 0}, warpgroup_(warpgroup) {
-    pass(warpgroup);
+      : a_(a), walk_(a), ring_(a, block, warpgroup) {
+    walk_.pass(warpgroup);
 #pragma unroll
     for (int i = 0; i < kMostRuns; ++i) {
       const auto [line, in_line] = place_of(i);
@@ -78,7 +153,6 @@ class BandStaging {
 
  private:
   static constexpr int kThreads = 128;
-  static constexpr int kWarpgroups = T::kShape.staging_warpgroups;
   static constexpr int kElements = traits(T::kOperands).unit_elements;
   static constexpr int kUnitRows = unit_rows(T::kOperands);
   // Of a run.
@@ -87,7 +161,6 @@ class BandStaging {
   static constexpr int kMostRuns = thread_runs(T::kOperands, kStep);
   static constexpr int kFewRuns = (kMostRuns + 5) / 6;
   static constexpr int kOutside = 1 << 21;  // more than any image and its padding have rows
-  static constexpr int kLinesAhead = 4;     // bands, after the next one
   static constexpr bool kSplit = T::kOperands == Operands::kSplit;
 
   /// From a band's beginning, in the input.
@@ -109,7 +182,7 @@ class BandStaging {
     }
   }
 
-  __device__ __forceinline__ static int thread() { return threadIdx.x % kThreads; }
+  __device__ __forceinline__ static int thread() { return BandRing<T>::thread(); }
 
   /// Of the band.
   __device__ __forceinline__ int runs() const {
@@ -123,7 +196,7 @@ class BandStaging {
     int line, in_line;
   };
   /// Of a run of the thread's. Threads one after another have runs of one position each of a line, or a longer
-  /// one of each line (see Layout::positions_pitch).
+  /// one of each line (see SharedBandLayout::positions_pitch).
   __device__ __forceinline__ RunPlace place_of(int i) const {
     const auto [quotient, remainder] = a_.run_order.divide(thread() + i * kThreads);
     return kPositions > 1 ? RunPlace{remainder, quotient} : RunPlace{quotient, remainder};
@@ -153,25 +226,16 @@ class BandStaging {
     }
   }
 
-  __device__ __forceinline__ const Moved* origin(const TilePosition& tile, int y, int x) const {
-    return reinterpret_cast<const Moved*>(a_.input) + tile.n * a_.stride_n +
-           tile.group * a_.channels * a_.stride_c + int64_t{y} * a_.row_stride +
-           int64_t{x} * a_.column_stride;
-  }
-
-  /// Bands.
-  __device__ __forceinline__ void pass(int count) {
-    for (int i = 0; i < count && !walk_.ended(); ++i) walk_.advance();
-  }
-
   /// The next band's; false if there is none.
   template <int kApart, int kCount>
   __device__ __forceinline__ bool load(Elements<kCount>& elements) {
     if (walk_.ended()) return false;
-    ask_for_lines();
-    if (walk_.x() != columns_of_) find_columns();
+    const int x = walk_.x();
+    walk_.template ask_for_lines<Moved>(thread(), walk_.y(BandWalk<Element>::kLinesAhead), x,
+                                        x + a_.bands.positions * a_.stride_w + kUnitColumns);
+    if (x != columns_of_) find_columns();
     const int y = walk_.y();
-    const Moved* band = origin(walk_.tile(), y, walk_.x());
+    const Moved* band = walk_.template origin<Moved>(y, x);
     const int apart = kApart > 0 ? kApart : a_.column_stride;
 #pragma unroll
     for (int i = 0; i < kCount; ++i) {
@@ -188,7 +252,7 @@ class BandStaging {
         }
       }
     }
-    pass(kWarpgroups);
+    walk_.pass(T::kShape.staging_warpgroups);
     return true;
   }
 
@@ -223,13 +287,13 @@ class BandStaging {
         for (int j = 0; j < kPositions; ++j)
           units[i][j] = ptx::fresh(pack_unit(UnitElements(elements[i], j).x));
       if constexpr (kAhead<kCount>) more = load<kApart, kCount>(elements);
-      barriers().bands.wait_empty(to_);
+      ring_.wait_empty();
 #pragma unroll
       for (int i = 0; i < kCount; ++i)
 #pragma unroll
         for (int j = 0; j < kPositions; ++j)
           if (runs_[i].row != kOutside) place(i)[j] = units[i][j];
-      hand_over();
+      ring_.hand_over();
       if constexpr (!kAhead<kCount>) more = load<kApart, kCount>(elements);
     }
   }
@@ -253,8 +317,8 @@ class BandStaging {
     bool more = false;
     const Magnitudes magnitudes = magnitudes_of<kCount>(elements);
     if constexpr (kAhead<kCount>) more = load<kApart, kCount>(next);
-    const Scale scale = Scale::of(merge(magnitudes));
-    barriers().bands.wait_empty(to_);
+    const Scale scale = ring_.find_scale(magnitudes);
+    ring_.wait_empty();
     const int part = a_.bands.part_bytes / kUnitBytes;
 #pragma unroll
     for (int i = 0; i < kCount; ++i)
@@ -266,34 +330,12 @@ class BandStaging {
           place(i)[j] = high;
           place(i)[part + j] = low;
         }
-    if (thread() == 0) barriers().scales[to_.stage] = {scale.inverse, scale.fit};
-    hand_over();
+    ring_.tell_scale(scale);
+    ring_.hand_over();
     if constexpr (!kAhead<kCount>) more = load<kApart, kCount>(next);
     return more;
   }
 
-  __device__ __forceinline__ void hand_over() {
-    barriers().bands.arrive_full_by_warp(to_.stage);
-    for (int i = 0; i < kWarpgroups; ++i) to_.advance(a_.bands.stages);
-  }
-
-  __device__ __forceinline__ static bool is_below(int i, int end) {
-    return static_cast<uint32_t>(i) < static_cast<uint32_t>(end);
-  }
-
-  /// Of a later band, to the L2 cache: memory is further away than registers reach.
-  __device__ __forceinline__ void ask_for_lines() const {
-    const auto [row, channel] = a_.lines.channels.divide(thread());
-    if (row >= a_.bands.rows || a_.lines.elements == 0 || !walk_.has(kLinesAhead)) return;
-    const int y = walk_.y(kLinesAhead) + row;
-    if (!is_below(y, a_.h)) return;
-    const int x = walk_.x(), first = max(x, 0);
-    const int end = min(x + a_.bands.positions * a_.stride_w + kUnitColumns, a_.w);
-    const Moved* line = origin(walk_.tile(), y, first) + channel * a_.stride_c;
-    ptx::prefetch(line, (end - first) * int64_t{a_.lines.elements} * sizeof(Moved));
-  }
-
-  /// Of a warp's.
   template <int kCount>
   __device__ __forceinline__ static Magnitudes magnitudes_of(const Elements<kCount>& elements) {
     Magnitudes magnitudes;
@@ -304,44 +346,19 @@ class BandStaging {
 #pragma unroll
         for (int c = 0; c < kColumns; c += 2)
           magnitudes.add(elements[i][row][c], elements[i][row][min(c + 1, kColumns - 1)]);
-    magnitudes.merge_warp();
-    return magnitudes;
-  }
-
-  /// Of all elements of the band, by all threads of the warpgroup.
-  __device__ __forceinline__ Magnitudes merge(Magnitudes magnitudes) {
-    Magnitudes(&shared)[4] = barriers().magnitudes[warpgroup_][turn_];
-    turn_ ^= 1;
-    if (threadIdx.x % 32 == 0) shared[thread() / 32] = magnitudes;
-    ptx::named_barrier(kFirstStagingBarrier + warpgroup_, kThreads);
-    for (const Magnitudes& of_warp : shared) magnitudes.merge(of_warp);
     return magnitudes;
   }
 
   /// Where the first unit of a run of the band goes.
   __device__ __forceinline__ uint4* place(int run) const {
-    return reinterpret_cast<uint4*>(block_.slab(to_.stage)) +
-           (kPositions > 1 ? runs_[run].place : thread() + run * kThreads);
+    return ring_.units() + (kPositions > 1 ? runs_[run].place : thread() + run * kThreads);
   }
 
   const Arguments<Element>& a_;
-  Block<T> block_;
   BandWalk<Element> walk_;
-  Cursor to_;
-  int warpgroup_;
-  int turn_ = 0;
+  BandRing<T> ring_;
   int columns_of_ = INT_MIN;  // where a strip's first is in the input
   Run runs_[kMostRuns];
 };
-
-template <class T>
-__device__ __forceinline__ void stage_bands(const Arguments<typename T::Element>& a, Block<T> block,
-                                            int warpgroup) {
-  if constexpr (T::kOperands == Operands::kSplit) {
-    if (a.stride_w == 1) return BandStaging<T, 1>(a, block, warpgroup).run();
-    if (a.stride_w == 2) return BandStaging<T, 2>(a, block, warpgroup).run();
-  }
-  BandStaging<T, kUnitColumns>(a, block, warpgroup).run();
-}
 
 }  // namespace im2win::cuda::fused::stem

@@ -3,6 +3,7 @@
 
 #include "cuda/fused/stem/kernel.cuh"
 #include "cuda/fused/stem/kernels.hpp"
+#include "cuda/fused/stem/shapes.hpp"
 
 namespace im2win::cuda::fused::stem {
 
@@ -13,14 +14,5 @@ const Kernels<Element>& instantiate() {
   static const Kernels<Element> kernels = {kOperands, kCompiled};
   return kernels;
 }
-
-/// Rows of 224 pixels, or theirs at strides of 2 and 4, are whole multiples of these. Of TF32 there is twice as much
-/// to stage for a product, by as many warpgroups as multiply.
-constexpr KernelShape kNarrow = {64, 56, 1, kMostWarpgroups}, kWide = {64, 112, 1, kMostWarpgroups},
-                      kWideTf32 = {64, 112, 2, 2};
-/// 96 filters, which have a third of other products' rows in vain. Of 32 bits, two warpgroups: split operands take
-/// the registers of a third, TF32's filters the room for its patch.
-constexpr KernelShape kPixelMajor = {96, 64, 1, 2, false, false, true},
-                      kPixelMajorHalves = {96, 64, 1, kMostWarpgroups, false, false, true};
 
 }  // namespace im2win::cuda::fused::stem

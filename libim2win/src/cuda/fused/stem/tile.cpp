@@ -3,100 +3,12 @@
 #include <algorithm>
 
 #include "checked.hpp"
+#include "cuda/fused/stem/band_layout.hpp"
 
 namespace im2win::cuda::fused::stem {
 namespace {
 
-struct TapUnit {
-  int offset;  // in a band, in units
-  FilterUnit filter;
-};
-
-/// Lays the units that a band's filters meet out in steps.
-class Layout {
- public:
-  /// `columns` of a strip have positions.
-  Layout(const Problem& problem, Operands operands, int columns, int chunks)
-      : channels_(static_cast<int>(problem.c_per_group())),
-        unit_rows_(unit_rows(operands)),
-        taps_(static_cast<int>(problem.r)),
-        column_groups_(static_cast<int>(ceil_div(problem.s, int64_t{kUnitColumns}))),
-        step_(static_cast<int>(problem.stride_w)),
-        shift_(kUnitColumns / step_) {
-    const int stride = static_cast<int>(problem.stride_h);
-    // At stride 1 units of two rows overlap, and a window meets every other band.
-    const bool overlaps = stride < unit_rows_;
-    tap_rows_ = overlaps ? unit_rows_ : stride;
-    bands.apart = overlaps ? unit_rows_ : 1;
-    bands.chunks = chunks;
-    bands.count = static_cast<int>(ceil_div(taps_, tap_rows_));
-    bands.rows = std::min(tap_rows_, static_cast<int>(round_up(taps_, unit_rows_)));
-    bands.units = bands.rows / unit_rows_ * channels_;
-    bands.positions = positions_pitch(operands, columns + (column_groups_ - 1) * shift_);
-    bands.part_bytes = bands.units * bands.positions * kUnitBytes;
-    bands.bytes = traits(operands).parts * bands.part_bytes;
-    const int steps = static_cast<int>(ceil_div(tap_units(), 2));
-    bands.batches = steps <= kMaxBatch ? 1 : kMaxBandBatches;
-    bands.batch_steps = std::max(static_cast<int>(ceil_div(steps, bands.batches)), 2);
-    if (bands.batch_steps > kMaxBatch) bands.batch_steps = max_batch_steps(operands);
-    fits_ = steps <= band_steps() && total_steps() <= kMaxSteps;
-  }
-
-  int band_steps() const { return bands.batches * bands.batch_steps; }
-  int total_steps() const { return bands.count * band_steps(); }
-  bool fits() const { return fits_; }
-  /// Whether a warpgroup can stage a band.
-  bool fits_staging(Operands operands) const {
-    return bands.units * line_runs(bands, operands, step_) <= 128 * thread_runs(operands, step_);
-  }
-
-  void pair(FilterOrder& order) {
-    for (int i = 0; i < band_steps(); ++i) {
-      const int first = unit(2 * i).offset;
-      bands.steps[i] = {static_cast<uint16_t>(first),
-                        static_cast<uint16_t>(unit(2 * i + 1).offset - first)};
-    }
-    for (int i = 0; i < 2 * total_steps(); ++i) {
-      const int band = i / 2 / band_steps();
-      order.unit[0][i / 2][i % 2] = unit_at(band * tap_rows_, unit(i % (2 * band_steps())).filter);
-    }
-  }
-
-  Bands bands{};
-
- private:
-  /// Threads that put units of as many runs at the same time meet the same banks with every other one of a
-  /// line's. They have one of each line before the next, which are an odd number of units apart.
-  int positions_pitch(Operands operands, int positions) const {
-    const int even = static_cast<int>(round_up(positions, int64_t{2 * kUnitColumns}));
-    return run_positions(operands, step_) > 1 ? even + 1 : positions;
-  }
-
-  /// Of a band.
-  int tap_units() const { return bands.units * column_groups_; }
-
-  /// In the order of offsets, so that a step's second unit never lies before its first. Past the last, that
-  /// one again, with no filter.
-  TapUnit unit(int i) const {
-    const int at = std::min(i, tap_units() - 1);
-    const int line = at / column_groups_, group = at % column_groups_;
-    const int row = i > at ? -1 : line / channels_ * unit_rows_;
-    return {line * bands.positions + group * shift_,
-            {static_cast<int16_t>(row), static_cast<int16_t>(group * kUnitColumns),
-             static_cast<int16_t>(line % channels_)}};
-  }
-
-  /// Of the filter, if it has that row.
-  FilterUnit unit_at(int row, FilterUnit unit) const {
-    const int tap = row + unit.row;
-    unit.row = unit.row < 0 || tap >= taps_ ? int16_t{-1} : static_cast<int16_t>(tap);
-    return unit;
-  }
-
-  int channels_, unit_rows_, taps_, column_groups_, step_, shift_, tap_rows_ = 0;
-  bool fits_ = false;
-};
-
+/// Of a row or run.
 int64_t row_chunks(const Problem& problem, const KernelShape& shape) {
   return ceil_div(problem.q, int64_t{shape.columns});
 }
@@ -116,34 +28,34 @@ int staged_columns(const Problem& problem, const KernelShape& shape, int chunks)
   return shape.pixel_major ? strip_columns(problem, shape, chunks) : chunks * shape.columns;
 }
 
-Tile tile_of(const Problem& problem, const KernelShape& shape, const Layout& layout) {
+Tile tile_of(const Problem& problem, const KernelShape& shape, const Bands& bands, int steps) {
   Tile tile{};
-  tile.columns = strip_columns(problem, shape, layout.bands.chunks);
+  tile.columns = strip_columns(problem, shape, bands.chunks);
   tile.images = 1;
   tile.rows = shape.multiplying_warpgroups;
-  tile.pitch = tile.positions = tile.positions_pitch = tile.plane_positions =
-      layout.bands.positions;
+  tile.pitch = tile.positions = tile.positions_pitch = tile.plane_positions = bands.positions;
   tile.planes = 1;
   tile.group_stride = 8;
   tile.column_pitch = tile.warpgroup_columns = shape.columns;
   tile.unit_channels = 1;
-  tile.unit_columns = kUnitColumns;
-  tile.units = static_cast<int>(problem.c_per_group());
+  tile.unit_columns = shape.dense ? 0 : kUnitColumns;
+  tile.units = shape.dense ? bands.units : static_cast<int>(problem.c_per_group());
   tile.chunks = tile.row_units = 1;
   tile.tap_groups = tile.column_groups = tile.full_groups = 1;
   tile.group_rows = static_cast<int>(problem.r);
   tile.row_step = 1;
-  tile.steps[0].count = layout.total_steps();
+  tile.steps[0].count = steps;
   tile.resident = 1;
   return tile;
 }
 
 /// As many bands as there is room for; more than those of so many rows, lest those who stage wait for
-/// a row's end.
+/// a row's end. Warpgroups that take turns with staging have stages of their own.
 bool fit_bands(const KernelShape& shape, Operands operands, const Chip& chip, int rows,
                StemChoice& choice) {
-  const int least = choice.bands.of_rows(rows) + 1;
-  for (choice.bands.stages = kMaxBands; choice.bands.stages >= least; --choice.bands.stages)
+  const int least = choice.bands.of_rows(rows) + 1, step = shape.staging_warpgroups;
+  static_assert(kMaxBands % kMostStagingWarpgroups == 0);
+  for (choice.bands.stages = kMaxBands; choice.bands.stages >= least; choice.bands.stages -= step)
     if (stem_layout(choice, shape, operands).total <= chip.shared_bytes) return true;
   return false;
 }
@@ -163,11 +75,14 @@ bool fit_block(const Problem& problem, const KernelShape& shape, Operands operan
   return fit_bands(shape, operands, chip, 1, choice);
 }
 
-/// Of a row of outputs, in columns of products: those of all filters, and what each piece takes beside.
+/// Of an image of outputs, in columns of products: those of all filters, and what each piece takes beside. Dense bands
+/// need half of the products, and runs are written with less ado.
 double cost(const Problem& problem, const KernelShape& shape) {
-  constexpr double kPiece = 24;
+  const double piece = shape.runs ? 12 : 24;
   const int64_t tiles = ceil_div(problem.k_per_group(), int64_t{shape.filters});
-  return double(tiles * row_chunks(problem, shape)) * (2 * shape.sums() + kPiece);
+  const double products = shape.dense ? shape.sums() : 2 * shape.sums();
+  const Problem rows = rows_of(problem, shape);
+  return double(tiles * rows.p * row_chunks(rows, shape)) * (products + piece);
 }
 
 /// Whether outputs are sums and a bias, perhaps clamped from below.
@@ -193,18 +108,37 @@ bool suits_pixel_major(const Problem& problem, Operands operands) {
           (adds_simply(problem) && problem.k_per_group() > kBoxedFilters));
 }
 
+/// Whether planes are without gaps, so that runs of their pixels are as well, and nothing else is to be written.
+bool suits_runs(const Problem& problem) {
+  const Tensor& output = problem.output;
+  return output.stride[3] == 1 && output.stride[2] == problem.q &&
+         double(problem.p) * double(problem.q) < double(kMaxSpan) && adds_simply(problem);
+}
+
+bool has_dense_windows(const Problem& problem) {
+  return problem.r == kDenseTaps && problem.s == kDenseTaps &&
+         problem.c_per_group() <= kDenseChannels;
+}
+
+bool suits(const Problem& problem, const KernelShape& shape, Operands operands) {
+  if (shape.pixel_major) return suits_pixel_major(problem, operands);
+  if (shape.dense && !has_dense_windows(problem)) return false;
+  return !shape.runs || suits_runs(problem);
+}
+
 /// Strips as wide as whole rows, whose parts leave for memory together, or else as can be.
+template <class BandLayout>
 bool fit_strip(const Problem& problem, Operands operands, const KernelShape& shape,
                const Chip& chip, StemChoice& choice) {
   const int64_t all = row_chunks(problem, shape);
   for (int64_t most = kMaxChunks; most > 0; --most) {
     const auto chunks = static_cast<int>(ceil_div(all, ceil_div(all, most)));
-    Layout layout(problem, operands, staged_columns(problem, shape, chunks), chunks);
+    BandLayout layout(problem, operands, staged_columns(problem, shape, chunks), chunks);
     if (!layout.fits()) return false;
     if (!layout.fits_staging(operands)) continue;
     layout.pair(choice.tile.order);
     choice.bands = layout.bands;
-    choice.tile.tile = tile_of(problem, shape, layout);
+    choice.tile.tile = tile_of(problem, shape, layout.bands, layout.total_steps());
     if (tile_count(problem, choice.tile.tile, shape) >= double(kMaxTiles)) continue;
     for (const bool stored : {true, false}) {
       if (stored && !stores_boxes(problem, shape, operands)) continue;
@@ -217,13 +151,24 @@ bool fit_strip(const Problem& problem, Operands operands, const KernelShape& sha
 
 }  // namespace
 
+Problem rows_of(const Problem& problem, const KernelShape& shape) {
+  if (!shape.runs) return problem;
+  Problem rows = problem;
+  rows.q = run_pixels(shape, static_cast<int>(element_bytes(problem.dtype)));
+  rows.p = ceil_div(problem.p * problem.q, rows.q);
+  return rows;
+}
+
 bool is_faster(const Problem& problem) {
   constexpr int64_t kColumns = 56, kFewFilters = 16;
   if (problem.r < problem.stride_h || problem.s == 1 || problem.k_per_group() < kFewFilters)
     return false;
+  const bool is_tf32 = operands_of(problem) == Operands::kTf32;
+  if (!is_tf32 && problem.groups == 1 && has_dense_windows(problem) && suits_runs(problem))
+    return true;
   const double idle = double(round_up(problem.q, kColumns) - problem.q) / double(problem.q);
   if (problem.stride_w > 1) return idle <= 1;
-  const bool writes_rows = problem.output.stride[3] == 1 && operands_of(problem) != Operands::kTf32;
+  const bool writes_rows = problem.output.stride[3] == 1 && !is_tf32;
   return problem.c_per_group() > 1 && idle <= (writes_rows ? 0.05 : 0.75);
 }
 
@@ -246,6 +191,13 @@ SharedLayout stem_layout(const StemChoice& choice, const KernelShape& shape, Ope
         layout.columns + choice.sets * shape.filters * static_cast<int32_t>(sizeof(FilterEnd));
     return layout;
   }
+  if (shape.runs) {
+    const int32_t patches = shape.multiplying_warpgroups * shape.filters * run_pitch(shape);
+    layout.biases = layout.patches + patches * moved_bytes(operands);
+    layout.total =
+        layout.biases + choice.sets * shape.filters * static_cast<int32_t>(sizeof(float));
+    return layout;
+  }
   layout.row_ends = layout.patches + patch_bytes(shape);
   const bool has_row_ends = moved_bytes(operands) == 4 && !choice.tile.tile.stored;
   layout.biases = layout.row_ends + (has_row_ends ? shape.multiplying_threads() * kUnitBytes : 0);
@@ -261,12 +213,13 @@ bool choose_stem(const Problem& problem, Operands operands, const KernelShape* s
   // More taps than that are more steps than there may be; what is counted of fewer fits an int.
   if (problem.r * problem.s > kMaxSteps * 16) return false;
   for (int i = 0; i < count; ++i) {
-    if (shapes[i].pixel_major && !suits_pixel_major(problem, operands)) continue;
+    if (!suits(problem, shapes[i], operands)) continue;
     StemChoice candidate{};
     candidate.tile.kernel = i;
     candidate.tile.cost = cost(problem, shapes[i]);
     if (choice.tile.kernel >= 0 && candidate.tile.cost >= choice.tile.cost) continue;
-    if (fit_strip(problem, operands, shapes[i], chip, candidate)) choice = candidate;
+    const auto fit = shapes[i].dense ? fit_strip<DenseLayout> : fit_strip<SharedBandLayout>;
+    if (fit(rows_of(problem, shapes[i]), operands, shapes[i], chip, candidate)) choice = candidate;
   }
   return choice.tile.kernel >= 0;
 }

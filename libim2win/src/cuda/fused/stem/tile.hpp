@@ -10,6 +10,10 @@
 // elements have 16 bits: with few channels, little of it is in vain. A band has a unit of each channel
 // and pair of rows at each position, [part][unit][position]. The columns past a unit's four are those
 // of positions further on: tap columns are shifts, tap rows bands.
+//
+// Windows of 3 x 3 meet less than half of what such units are multiplied by. For them a band may be *dense*: an
+// output row's own, with all of each window's elements, one after another in the order of the filter. In NCHW a strip
+// of them is an image, and what elsewhere are its rows are *runs*: as many neighbours of all its pixels.
 #pragma once
 
 #include <cstdint>
@@ -35,11 +39,26 @@ constexpr int kMostWarpgroups = 3, kMostStagingWarpgroups = 2;
 constexpr int kPixelPatchFilters = 32, kPixelPatchPitch = 64 + 4;
 constexpr int kPixelPatchBytes = kPixelPatchFilters * kPixelPatchPitch * 4;
 
+/// Pixels of a sector of memory: a run of two chunks has so many beyond those that there are to the next.
+constexpr int run_overlap(int element_bytes) { return 32 / element_bytes; }
+constexpr int run_columns(const KernelShape& shape) { return 2 * shape.columns; }
+constexpr int run_pixels(const KernelShape& shape, int element_bytes) {
+  return run_columns(shape) - run_overlap(element_bytes);
+}
+/// Runs on their way out, [filter][pixel]: eight filters, of which lanes put two pixels each, meet all banks.
+constexpr int run_pitch(const KernelShape& shape) { return run_columns(shape) + 8; }
+
 /// What becomes of a filter's pixel-major sums.
 struct FilterEnd {
   float scale;  // that of its elements taken out; see filter_scales
   float bias;
 };
+
+/// Dense bands' windows have as many rows and columns, and channels at most. Of their positions a thread stages so
+/// many at most.
+constexpr int kDenseTaps = 3, kDenseChannels = 3, kDensePositions = 2;
+/// 27 elements are four units of 16-bit operands; fewer are multiplied as many.
+constexpr int kDenseSteps = 2;
 
 constexpr int unit_rows(Operands operands) { return traits(operands).unit_elements / kUnitColumns; }
 
@@ -103,6 +122,10 @@ struct StemChoice {
 /// The tile of the cheaper of the shapes that can take the problem. False if none can.
 bool choose_stem(const Problem& problem, Operands operands, const KernelShape* shapes, int count,
                  const Chip& chip, StemChoice& choice);
+
+/// What a kernel of such a shape computes: the problem or, where it has runs, as many rows as an image has runs, of as
+/// many pixels as there are from one to the next.
+Problem rows_of(const Problem& problem, const KernelShape& shape);
 
 /// Whether im2win_stem was measured to be faster than im2win_fused on such problems, of those that it takes: how
 /// many of its rows' 56 outputs may be in vain depends on what im2win_fused makes of them.
