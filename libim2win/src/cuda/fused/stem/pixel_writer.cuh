@@ -131,7 +131,7 @@ class PixelWriter {
     }
   }
 
-  /// Rare, but of split operands: forms what the warp has put again where it is NaN, as its sum may be.
+  /// Rare, and never of split operands: forms what the warp has put again where it is NaN, as its sum may be.
   /// locate(filter of the patch, pixel of the warp's): where it is. finish(sum, filter): what it becomes.
   template <class Locate, class Finish>
   __device__ __forceinline__ void settle_put(int round, const Chunk& chunk, const Locate& locate,
