@@ -55,8 +55,8 @@ DENSE = [
         )
         for problem in (rows, rows)
     ),
-    # Of im2win_stem, whole windows of 3 x 3: rows of them and, in NCHW, runs of planes that are words of one to
-    # eight elements. Every other one is aligned in NCHW.
+    # Of im2win_stem, whole windows of 3 x 3: rows of them and, in NCHW, runs of planes that are
+    # words of one to eight elements. Every other one is aligned in NCHW.
     *(
         problem
         for dense in (
