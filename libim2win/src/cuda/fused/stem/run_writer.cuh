@@ -5,6 +5,7 @@
 
 #include "cuda/fused/finish.cuh"
 #include "cuda/fused/stem/arguments.cuh"
+#include "cuda/fused/stem/biases.cuh"
 #include "cuda/fused/sum_again.cuh"
 #include "cuda/fused/sums.cuh"
 #include "cuda/fused/writer.cuh"
@@ -28,21 +29,16 @@ class RunWriter {
   __device__ __forceinline__ RunWriter(const Arguments<Element>& a, Block<T> block, int warpgroup)
       : a_(a), block_(block), warpgroup_(warpgroup), thread_(ptx::thread_in_block() % 128) {}
 
-  /// The biases of the block's filters, once the kernel before has ended.
   __device__ __forceinline__ void enter(const TilePosition& first) const {
-    constexpr int kThreads = T::kShape.multiplying_threads();
-    const int before = first.filter_tile * T::kShape.filters;
-    const int64_t k = first.group * a_.filters_per_group + before;
-    for (int i = warpgroup_ * 128 + thread_; i < a_.sets * T::kShape.filters; i += kThreads)
-      biases()[i] = before + i < a_.filters_per_group ? a_.outputs.bias(k + i) : 0;
-    ptx::named_barrier(kColumnsBarrier, kThreads);
+    load_biases(a_, block_, warpgroup_ * 128 + thread_, first);
   }
 
   /// `tile` begins with a chunk of a run, of the block's set of filters of that number.
   __device__ __forceinline__ void write(Sums<T::kSums>& sums, const TilePosition& tile, int set,
                                         InRow) const {
     __syncwarp();
-    const float* const bias = biases() + set * T::kShape.filters + first_filter() + lane() / 4;
+    const float* const bias =
+        biases(block_) + set * T::kShape.filters + first_filter() + lane() / 4;
     const Ending end = {{bias[0], bias[8]}, a_.outputs.low()};
     if (a_.rechecks && __any_sync(~0u, is_doubtful<T>(sums))) {
       put_settled(sums, tile, end);
@@ -65,9 +61,6 @@ class RunWriter {
   __device__ __forceinline__ int lane() const { return thread_ % 32; }
   /// Of the warp, in its set.
   __device__ __forceinline__ int first_filter() const { return thread_ / 32 * kPatchFilters; }
-  __device__ __forceinline__ float* biases() const {
-    return reinterpret_cast<float*>(dynamic_shared_memory + block_.layout.biases);
-  }
   /// The warp's, [filter][pixel of the run].
   __device__ __forceinline__ Element* patch() const {
     return reinterpret_cast<Element*>(dynamic_shared_memory + block_.layout.patches) +

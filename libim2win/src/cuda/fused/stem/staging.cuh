@@ -35,8 +35,6 @@ class BandWalk {
   }
 
   __device__ __forceinline__ const TilePosition& tile() const { return strip_.first(); }
-  /// Of the strip.
-  __device__ __forceinline__ int number() const { return band_; }
   /// Whether there are so many more in the strip.
   __device__ __forceinline__ bool has(int more) const { return band_ + more < count_; }
   /// Where it, or one further on, begins in the input: above it or left of it, too.
@@ -55,8 +53,8 @@ class BandWalk {
            int64_t{x} * a_.column_stride;
   }
 
-  /// Of a later band, to the L2 cache, each line by a thread: memory is further away than registers reach. The band
-  /// is so many further on, and has these columns of rows from `y` on.
+  /// Of the band kLinesAhead further on, to the L2 cache, each line by a thread: memory is further away than registers
+  /// reach. It has these columns of rows from `y` on.
   template <class Moved>
   __device__ __forceinline__ void ask_for_lines(int thread, int y, int begin, int end) const {
     const auto [row, channel] = a_.lines.channels.divide(thread);

@@ -7,6 +7,7 @@
 
 #include "cuda/fused/boxes.cuh"
 #include "cuda/fused/stem/arguments.cuh"
+#include "cuda/fused/stem/biases.cuh"
 #include "cuda/fused/stem/sector_rows.cuh"
 #include "cuda/fused/sums.cuh"
 #include "cuda/fused/writer.cuh"
@@ -34,11 +35,6 @@ class RowWriter {
         block_(block),
         patch_(block.patch(row * 4 + thread_ / 32).sums),
         bias_(biases(block) + set * T::kShape.filters + thread_ / 32 * kPatchFilters + lane_ / 4) {}
-
-  /// Of the block's filters.
-  __device__ __forceinline__ static float* biases(Block<T> block) {
-    return reinterpret_cast<float*>(dynamic_shared_memory + block.layout.biases);
-  }
 
   /// Whether this takes the sums of the warp, all of whose lanes ask. Boxes take those of a warpgroup.
   __device__ __forceinline__ bool takes(const Sums<T::kSums>& sums) const {
@@ -275,16 +271,8 @@ class PieceWriter {
     ptx::named_barrier(kColumnsBarrier, T::kShape.multiplying_threads());
   }
 
-  /// The biases of the block's filters, once the kernel before has ended.
   __device__ __forceinline__ void enter(const TilePosition& first) const {
-    constexpr int kThreads = T::kShape.multiplying_threads();
-    const int before = first.filter_tile * T::kShape.filters;
-    const int64_t k = first.group * a_.filters_per_group + before;
-    for (int i = warpgroup_ * 128 + ptx::thread_in_block() % 128; i < a_.sets * T::kShape.filters;
-         i += kThreads)
-      RowWriter<T>::biases(block_)[i] =
-          before + i < a_.filters_per_group ? a_.outputs.bias(k + i) : 0;
-    ptx::named_barrier(kColumnsBarrier, kThreads);
+    load_biases(a_, block_, warpgroup_ * 128 + ptx::thread_in_block() % 128, first);
   }
 
   /// `tile` begins with the piece, of the block's set of filters of that number.
