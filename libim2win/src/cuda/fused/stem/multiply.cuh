@@ -96,11 +96,12 @@ class RowMultiplier {
       for (int i = 0; i < min(T::kShape.staging_warpgroups, last + 1); ++i)
         barriers().bands.wait_full(further(at_, last - i));
     }
-    const int band = min(ptx::thread_in_block() % 32, a_.bands.count - 1);
+    const int lane = ptx::thread_in_block() % 32, band = min(lane, a_.bands.count - 1);
     const int stage = further(at_, band * a_.bands.apart).stage;
     const int place = chunk * T::kShape.columns + stage * (a_.bands.bytes / kUnitBytes);
     Row row = {bands_ + static_cast<uint32_t>(place), {1, Fit::kGood}, left_, next};
-    if constexpr (kSplit && !kWaitsForBands) row.scale = barriers().scales[stage];
+    if constexpr (kSplit && !kWaitsForBands)
+      if (lane == band) row.scale = barriers().scales[stage];
     return row;
   }
 
