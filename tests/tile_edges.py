@@ -107,6 +107,10 @@ DENSE = [
         )
         for problem in (shared, shared)
     ),
+    # Of im2win_fused with 16 bits in NCHW, tiles of 256 filters, whole ones and others.
+    Problem(n=40, c=64, h=14, w=14, k=200, r=1, s=1),
+    Problem(n=33, c=64, h=28, w=28, k=300, r=1, s=1, stride=(2, 2)),
+    Problem(n=40, c=64, h=9, w=9, k=512, stride=(2, 2), padding=same(1)),
     # Of im2win_fused with 16 bits and in TF32, 240 columns a tile of 128 filters.
     *[Problem(n=8, c=16, h=60, w=60, k=128, padding=same(1))] * 2,
     # Padding past 2^29 makes the transform count in 64 bits.

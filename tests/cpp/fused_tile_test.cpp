@@ -19,9 +19,9 @@ using namespace im2win;
 using namespace im2win::cuda::fused;
 
 constexpr Chip kChip = {132, 227 * 1024, true, {132, 66, 30, 15}};
-constexpr KernelShape kShapes[] = {{128, 80},  {128, 104},    {128, 120, 1},
-                                   {128, 160}, {128, 168, 1}, {64, 80},
-                                   {64, 160},  {64, 240, 1},  {64, 240, 1, 2, true}};
+constexpr KernelShape kShapes[] = {
+    {128, 80}, {128, 104},   {128, 120, 1}, {128, 160}, {128, 168, 1},        {64, 80},
+    {64, 160}, {64, 240, 1}, {256, 80},     {256, 104}, {64, 240, 1, 2, true}};
 constexpr KernelShape kPixelShapes[] = {
     {128, 128, 1, 2, false, true}, {128, 256, 1, 2, false, true}, {64, 256, 1, 2, true, true}};
 using Shapes = std::span<const KernelShape>;

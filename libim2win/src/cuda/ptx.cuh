@@ -364,16 +364,19 @@ __device__ __forceinline__ uint4 fresh(uint4 x) {
   return x;
 }
 
-/// All of them are computed before what follows, each in registers of its own.
+/// All of these, which point to global memory, are computed before what follows, each in registers of its own. That
+/// they do the compiler no longer sees, and would have each access find out.
 template <class Pointer>
 __device__ __forceinline__ void all_known(Pointer (&p)[8]) {
   asm volatile(""
                : "+l"(p[0]), "+l"(p[1]), "+l"(p[2]), "+l"(p[3]), "+l"(p[4]), "+l"(p[5]), "+l"(p[6]),
                  "+l"(p[7]));
+  for (Pointer each : p) __builtin_assume(__isGlobal(each));
 }
 template <class Pointer>
 __device__ __forceinline__ void all_known(Pointer (&p)[4]) {
   asm volatile("" : "+l"(p[0]), "+l"(p[1]), "+l"(p[2]), "+l"(p[3]));
+  for (Pointer each : p) __builtin_assume(__isGlobal(each));
 }
 
 __device__ __forceinline__ uint32_t shared_address(const void* p) {

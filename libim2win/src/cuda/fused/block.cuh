@@ -44,7 +44,7 @@ struct Kernel {
   static constexpr Operands kOperands = kOperands_;
   static constexpr Instructions kInstructions = kInstructions_;
   static constexpr KernelShape kShape = kShape_;
-  static constexpr int kSums = kShape.sums();
+  static constexpr int kSums = kShape.sums(), kSets = kShape.filter_sets();
   static constexpr int kStagingThreads = kShape.staging_threads();
   static constexpr int kFirstMultiplier = kShape.first_multiplier();
   // Of filters in shared memory, in units: from high operands to low ones, and from a step to the next.
@@ -57,7 +57,7 @@ struct Kernel {
                                       kInstructions == Instructions::kWgmma &&
                                       kShape.has_low_sums();
   static constexpr int kMultiplyingRegisters =
-      std::clamp(kOperands != Operands::kSplit ? (kSums + 88) / 8 * 8
+      std::clamp(kOperands != Operands::kSplit ? (kSets * kSums + 88) / 8 * 8
                  : kHasLowSums                 ? (3 * kSums + 48) / 8 * 8
                                                : (2 * kSums + 56) / 8 * 8,
                  std::max(kLaunchRegisters, 136), kShape.registers());
@@ -76,7 +76,8 @@ constexpr int arrivals(int threads) {
 
 /// Whether clusters may share tiles out.
 template <class T>
-constexpr bool kHasClusters = T::kInstructions == Instructions::kWgmma && !T::kShape.takes_turns;
+constexpr bool kHasClusters =
+    T::kInstructions == Instructions::kWgmma && !T::kShape.takes_turns && T::kSets == 1;
 
 /// Whether inputs may come as boxes, and outputs leave so.
 template <class T>

@@ -108,12 +108,13 @@ double CostModel::cycles(const Tile& tile, const KernelShape& shape) const {
   const double slabs = share * tile.slabs();
   const double steps = share * static_cast<double>(tile.total_steps());
   const double warpgroups = shape.multiplying_warpgroups;
-  const double own_products = steps * shape.columns / 2 * (split_ ? 3 : 1);
+  const int sets = shape.filter_sets();
+  const double own_products = sets * steps * shape.columns / 2 * (split_ ? 3 : 1);
   const double products = own_products * (shape.takes_turns ? 1 : warpgroups);
   const bool low_sums = split_ && shape.has_low_sums();
   const double batch = low_sums ? rates.low_sums_batch : rates.batch;
   const double slab_end = low_sums ? rates.low_sums_slab_end : rates.slab_end;
-  const double writing = write_cycles(tile, shape) / tile.cluster_blocks();
+  const double writing = sets * write_cycles(tile, shape) / tile.cluster_blocks();
   const double own = own_products + batch * share * double(batch_count(tile, traits_)) +
                      slab_end * slabs + writing + cluster_cycles(tile, shape);
   const double blocks = tile_count(problem_, tile, shape) * tile.cluster_blocks();

@@ -17,6 +17,7 @@
 #include "cuda/fused/pixel_rows.cuh"
 #include "cuda/fused/staging.cuh"
 #include "cuda/fused/tile_columns.cuh"
+#include "cuda/fused/transpose.cuh"
 #include "cuda/fused/writer.cuh"
 #include "cuda/ptx.cuh"
 
@@ -56,6 +57,16 @@ class TilesDone {
   const Tile& tile_;
 };
 
+/// Products do not need it, but ptxas does: it lets them wait for one another where their sums may be what is left of
+/// the last tile's outputs.
+template <class T>
+__device__ __forceinline__ void clear(SumsOfSets<T>& sums) {
+#pragma unroll
+  for (Sums<T::kSums>& set : sums)
+#pragma unroll
+    for (float& sum : set.sum) sum = im2win::cuda::ptx::fresh(0.0f);
+}
+
 template <class T>
 __device__ __forceinline__ void multiply_and_write(const Arguments<typename T::Element>& a,
                                                    Block<T> block, int warpgroup) {
@@ -79,13 +90,19 @@ __device__ __forceinline__ void multiply_and_write(const Arguments<typename T::E
       multiplier(a, block, warpgroup);
   TilesDone done(a.tile, kTurns ? warpgroup : 0);
   for (; done.next() < a.tiles; done.advance(kEvery)) {
-    Sums<T::kSums> sums;
+    SumsOfSets<T> sums;
+    if constexpr (T::kSets > 1) clear<T>(sums);
     if (kTurns && done.count() > 0) wait_to_start(warpgroup == 0);
     const bool more = done.next() < a.tiles - static_cast<int32_t>(gridDim.x);
     multiplier.multiply(locate(a, done.next()), more, sums);
     if constexpr (kHasClusters<T>)
-      if (a.tile.cluster_bits > 0) ClusterSums<T>(a.tile, block, warpgroup).add(sums);
-    Writer<T>(a, block, locate(a, done.next())).write(sums, done.count() / kEvery % 2 != 0);
+      if (a.tile.cluster_bits > 0) ClusterSums<T>(a.tile, block, warpgroup).add(sums[0]);
+    const bool turn = done.count() / kEvery % 2 != 0;
+#pragma unroll 1
+    for (int set = 0; set < T::kSets; ++set) {
+      Writer<T>(a, block, locate(a, done.next()), set).write(sums[0], turn);
+      if constexpr (T::kSets > 1) sums[0] = sums[1];
+    }
   }
 }
 
@@ -108,7 +125,9 @@ __device__ __forceinline__ void prepare(const Arguments<typename T::Element>& a)
       barriers().filters.initialize(a.tile.filter_stages, arrivals<T>(kFilterThreads), kUsers);
       break;
     case 64:
-      barriers().raw.initialize(a.tile.raw.stages, kFilterThreads, T::kStagingThreads);
+      barriers().raw.initialize(
+          a.tile.raw.stages, kFilterThreads,
+          a.tile.raw.transposed() ? T::kStagingThreads / 32 : T::kStagingThreads);
       ptx::mbarrier_init(&barriers().sums, 1);
       for (int set = 0; set < kSets; ++set) {
         ptx::mbarrier_init(&barriers().outputs_full[set], kMultiplyingWarps / kSets);
@@ -136,6 +155,8 @@ __device__ __forceinline__ void bring_windows(const Arguments<typename T::Elemen
         store_boxes<T>(a, block, warp - 1);
       return;
     }
+    if constexpr (are_elements(T::kOperands))
+      if (a.tile.raw.transposed()) return TransposedStaging<T>(a, block).run();
   }
   if constexpr (T::kShape.pixel_rows) {
     PixelRowStaging<T>(a, block).run();

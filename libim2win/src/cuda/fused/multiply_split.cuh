@@ -28,9 +28,9 @@ class SplitMultiplier {
 
   /// `more`: whether the block has another tile after this one.
   __device__ __forceinline__ void multiply(const TilePosition& tile, bool more,
-                                           Sums<T::kSums>& sums) {
+                                           SumsOfSets<T>& sums) {
     rings_.enter_tile(more);
-    multiply_tile(tile, sums);
+    multiply_tile(tile, sums[0]);
     rings_.leave_tile();
   }
 

@@ -24,19 +24,22 @@ class WholeMultiplier {
         copies_(ptx::fresh(a.copies ? 1 : 0)) {}
 
   /// `more`: whether the block has another tile after this one.
-  __device__ __forceinline__ void multiply(const TilePosition&, bool more, Sums<T::kSums>& sums) {
+  __device__ __forceinline__ void multiply(const TilePosition&, bool more, SumsOfSets<T>& sums) {
     rings_.enter_tile(more);
     Pending pending;
     // One sum an output all the way. A batch is under way while the next is issued; what a batch has read is
     // handed back when the one after has been issued.
     if (full_steps_ == kTraits.batch && other_steps_ == 0 && !copies_) {
-      multiply_short_slabs(sums.sum, pending);
+      multiply_short_slabs(sums, pending);
     } else {
-      multiply_slabs(sums.sum, pending);
+      multiply_slabs(sums, pending);
     }
-    Order<T>::end(sums.sum);
+#pragma unroll
+    for (Sums<T::kSums>& set : sums) {
+      Order<T>::end(set.sum);
+      set.doubt[0] = set.doubt[1] = 0;
+    }
     rings_.hand_back(pending.used);
-    sums.doubt[0] = sums.doubt[1] = 0;
     rings_.leave_tile();
   }
 
@@ -48,7 +51,7 @@ class WholeMultiplier {
     bool accumulate = false;  // whether the sums hold anything
   };
 
-  __device__ __forceinline__ void multiply_slabs(float (&sums)[T::kSums], Pending& pending) {
+  __device__ __forceinline__ void multiply_slabs(SumsOfSets<T>& sums, Pending& pending) {
     const int end = ptx::fresh(end_slab(a_.tile));
     const int full = ptx::fresh(a_.tile.full_groups * a_.tile.chunks);
     for (int slab = first_slab(a_.tile); slab < end; ++slab) {
@@ -68,7 +71,7 @@ class WholeMultiplier {
 
   /// Slabs of a batch each, and of the same steps, such as those of windows of single pixels: they follow each
   /// other so closely that each instruction between their products counts.
-  __device__ __forceinline__ void multiply_short_slabs(float (&sums)[T::kSums], Pending& pending) {
+  __device__ __forceinline__ void multiply_short_slabs(SumsOfSets<T>& sums, Pending& pending) {
     uint32_t step[kTraits.batch];
     rings_.read_steps(rings_.offset_in_tile(a_.tile.steps[0].step), step);
 #pragma unroll 1
@@ -79,8 +82,8 @@ class WholeMultiplier {
       Order<T>::begin();
 #pragma unroll
       for (int i = 0; i < kTraits.batch; ++i)
-        Product<T>::multiply(sums, filters + i * rings_.step(), windows + step[i],
-                             i > 0 || pending.accumulate);
+        multiply_step(filters + i * rings_.step(), windows + step[i], i > 0 || pending.accumulate,
+                      sums);
       Order<T>::commit();
       const StagesInUse used = {rings_.filter().stage, rings_.slab().stage};
       rings_.leave_filters();
@@ -89,6 +92,15 @@ class WholeMultiplier {
       rings_.hand_back(pending.used);
       pending = {used, true};
     }
+  }
+
+  /// Of all sets.
+  __device__ __forceinline__ void multiply_step(const Descriptor& filters,
+                                                const Descriptor& windows, bool accumulate,
+                                                SumsOfSets<T>& sums) const {
+#pragma unroll
+    for (int set = 0; set < T::kSets; ++set)
+      Product<T>::multiply(sums[set].sum, filters + rings_.set(set), windows, accumulate);
   }
 
   /// The next steps of a slab.
@@ -100,7 +112,7 @@ class WholeMultiplier {
 
   /// Whole batches in a loop of their own, which is short: while the other warpgroup writes, this one alone
   /// has to keep the tensor cores busy, and to go through the loop faster than they through a batch.
-  __device__ __forceinline__ void multiply_slab(SlabSteps& slab, int left, float (&sums)[T::kSums],
+  __device__ __forceinline__ void multiply_slab(SlabSteps& slab, int left, SumsOfSets<T>& sums,
                                                 Pending& pending) {
     for (int whole = whole_batches(kTraits, left); whole > 0; --whole) {
       issue<kTraits.batch>(slab, sums, pending);
@@ -114,15 +126,14 @@ class WholeMultiplier {
   }
 
   template <int kCount>
-  __device__ __forceinline__ void issue(SlabSteps& slab, float (&sums)[T::kSums],
-                                        Pending& pending) {
+  __device__ __forceinline__ void issue(SlabSteps& slab, SumsOfSets<T>& sums, Pending& pending) {
     rings_.wait_filters();
     const Descriptor filters = rings_.filters();
     Order<T>::begin();
 #pragma unroll
     for (int i = 0; i < kCount; ++i)
-      Product<T>::multiply(sums, filters + i * rings_.step(), slab.windows + slab.step[i],
-                           i > 0 || pending.accumulate);
+      multiply_step(filters + i * rings_.step(), slab.windows + slab.step[i],
+                    i > 0 || pending.accumulate, sums);
     Order<T>::commit();
     slab.at += kCount * static_cast<int>(sizeof(Step));
     rings_.read_steps(slab.at, slab.step);
@@ -136,7 +147,7 @@ class WholeMultiplier {
 
   /// A batch of kMost steps or fewer.
   template <int kMost>
-  __device__ __forceinline__ void issue_fewer(int count, SlabSteps& slab, float (&sums)[T::kSums],
+  __device__ __forceinline__ void issue_fewer(int count, SlabSteps& slab, SumsOfSets<T>& sums,
                                               Pending& pending) {
     if constexpr (kMost > 1) {
       if (count < kMost) return issue_fewer<kMost - 1>(count, slab, sums, pending);

@@ -28,6 +28,7 @@ class OperandRings {
         filters_(kept(filters_of(a.tile, ptx::shared_address(block.filter_stage(0)), warpgroup))),
         windows_(kept(windows_of(a.tile, ptx::shared_address(block.slab(0)), warpgroup))),
         step_(kept(filters_in_place(a.tile) ? 2 : T::kFilterStep)),
+        set_(kept(128 * (filters_in_place(a.tile) ? a.tile.units : 1))),
         slab_stages_(kept(a.tile.slab_stages)),
         filter_stages_(kept(a.tile.filter_stages)),
         slab_units_(kept(block.layout.slab / kUnitBytes)),
@@ -46,9 +47,13 @@ class OperandRings {
     if constexpr (kTurns) pass_tile();
   }
 
-  /// Of the first step of a batch.
+  /// Of the first step of a batch, of the warpgroup's first set.
   __device__ __forceinline__ Descriptor filters() const {
     return filters_ + offset(filter_.stage, filter_units_, layout_.filter_stage);
+  }
+  /// Units from there to the filters of another of its sets.
+  __device__ __forceinline__ uint32_t set(int number) const {
+    return static_cast<uint32_t>(number * set_);
   }
   /// Units from a step's filters to the next.
   __device__ __forceinline__ uint32_t step() const { return static_cast<uint32_t>(step_); }
@@ -108,7 +113,7 @@ class OperandRings {
 
   /// Of the block's tile, that the warpgroup has.
   __device__ __forceinline__ static int first_filter(int warpgroup) {
-    return T::kShape.filters == 128 ? warpgroup * 64 : 0;
+    return T::kShape.filters >= 128 ? warpgroup * 64 : 0;
   }
 
  private:
@@ -156,7 +161,7 @@ class OperandRings {
   const Arguments<typename T::Element>& a_;
   const SharedLayout& layout_;
   Descriptor filters_, windows_;  // of the first stages
-  int32_t step_, slab_stages_, filter_stages_, slab_units_, filter_units_;
+  int32_t step_, set_, slab_stages_, filter_stages_, slab_units_, filter_units_;
   int32_t releases_filters_;
   Cursor slab_, filter_;
   bool filters_come_ = true;  // or are there since the first tile

@@ -134,8 +134,12 @@ class Search {
     return tile_.steps[0].count <= kMaxSteps;
   }
 
-  /// A row has all units of a slab; other groups' channels may be anything, and are not multiplied.
-  bool takes_boxes() const { return boxes_ && tile_.units > 1 && has_whole_slabs(problem_, tile_); }
+  /// A row has all units of a slab; other groups' channels may be anything, and are not multiplied. Sets of filters
+  /// are for windows that take long to stage, which boxes do not.
+  bool takes_boxes() const {
+    return boxes_ && shape_.filter_sets() == 1 && tile_.units > 1 &&
+           has_whole_slabs(problem_, tile_);
+  }
 
   void try_run(const TapRows& rows, const TapColumns& columns) {
     start_run(static_cast<int>(problem_.q) + columns.extra);
@@ -243,7 +247,7 @@ class Search {
   /// By blocks of their own, and by clusters, if all run at a time.
   void try_stages(const TapRows& rows, const TapColumns& columns) {
     try_cluster(rows, columns);
-    if (shape_.takes_turns || tile_.stored) return;
+    if (shape_.takes_turns || shape_.filter_sets() > 1 || tile_.stored) return;
     const double tiles = tile_count(problem_, tile_, shape_);
     while (++tile_.cluster_bits <= kMaxClusterBits && tiles <= chip_.clusters[tile_.cluster_bits] &&
            tile_.slabs() >= tile_.cluster_blocks())

@@ -98,9 +98,10 @@ constexpr int32_t table_columns(const Tile& tile, KernelShape shape) {
 /// Those of 64 filters leave together: a warpgroup's, or two's that have different pixels.
 constexpr int kBoxedFilters = 64;
 
-/// How many times a block has boxes of 64 filters.
+/// How many times a block has boxes of 64 filters, if tiles may leave as boxes.
 constexpr int output_sets(const KernelShape& shape) {
-  return shape.takes_turns ? shape.multiplying_warpgroups : shape.filters / kBoxedFilters;
+  return shape.takes_turns ? shape.multiplying_warpgroups
+                           : std::min(shape.filters, 128) / kBoxedFilters;
 }
 
 constexpr int moved_bytes(Operands operands) {

@@ -59,6 +59,16 @@ struct SlabShare {
     chunk = 0;
     ++tap_group;
   }
+
+  /// Those of its tap group, from this one on; and what is after them.
+  __device__ __forceinline__ int of_group(const Tile& tile) const {
+    return min(left, tile.chunks - chunk);
+  }
+  __device__ __forceinline__ void leave_group(const Tile& tile) {
+    left -= of_group(tile);
+    chunk = 0;
+    ++tap_group;
+  }
 };
 
 /// The slabs of a block, in the order of staging.

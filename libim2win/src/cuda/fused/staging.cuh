@@ -11,7 +11,6 @@
 #include "cuda/fused/operands.cuh"
 #include "cuda/fused/raw.cuh"
 #include "cuda/fused/slabs.cuh"
-#include "cuda/fused/transpose.cuh"
 #include "cuda/ptx.cuh"
 
 namespace im2win::cuda::fused {
@@ -23,10 +22,7 @@ class WindowStaging {
   using Element = typename T::Element;
 
   __device__ __forceinline__ WindowStaging(const Arguments<Element>& a, Block<T> block)
-      : a_(a),
-        block_(block),
-        thread_(static_cast<int>(threadIdx.x)),
-        transposition_(a, block, thread_) {}
+      : a_(a), block_(block), thread_(static_cast<int>(threadIdx.x)) {}
 
   __device__ __forceinline__ void run() {
     clear_gaps<T>(a_.tile, block_, thread_, T::kStagingThreads);
@@ -34,9 +30,7 @@ class WindowStaging {
     bool is_first = true;
     for (SlabWalk<Element> at(a_); !at.ended(a_); at.advance(a_)) {
       const auto [tap_group, chunk, left, enters_group] = at.slab;
-      if (enters_group && transposed()) {
-        place_pixels(at.tile, tap_group);
-      } else if (enters_group) {
+      if (enters_group) {
         const Tap tap = first_tap(a_, tap_group);
         place(at.tile, tap.column);
         enter(at.tile, tap);
@@ -53,10 +47,6 @@ class WindowStaging {
 
   __device__ __forceinline__ bool raw() const {
     return T::kInstructions == Instructions::kWgmma && a_.tile.raw.stages > 0;
-  }
-
-  __device__ __forceinline__ bool transposed() const {
-    return kHasBoxes<T> && are_elements(T::kOperands) && a_.tile.raw.transposed();
   }
 
   /// Where a slab's elements come from: the rows' places and these channels.
@@ -101,20 +91,6 @@ class WindowStaging {
       }
     }
     sync();
-  }
-
-  /// Likewise of pixels. Positions that no pixel has are zero in slabs that have been cleared since.
-  __device__ __forceinline__ void place_pixels(const TilePosition& tile, int tap_row) {
-    transposition_.enter(tile, tap_row);
-    const Edges edges = transposition_.edges(tile, tap_row);
-    if (edges == barriers().placed_for) return;
-    sync();
-    if (thread_ == 0) barriers().placed_for = edges;
-    transposition_.clear_table();
-    sync();
-    transposition_.place(edges);
-    sync();
-    slabs_to_clear_ = a_.tile.slab_stages;
   }
 
   /// See Place: of a row of positions, so many columns to the right of the first.
@@ -171,30 +147,12 @@ class WindowStaging {
 
   __device__ __forceinline__ void stage(int chunk) {
     if (raw()) barriers().raw.wait_full(lines_);
-    if (transposed()) {
-      barriers().slabs.wait_empty(cursor_);
-      transpose();
-      release(cursor_.stage);
-    } else {
-      stage_units(source_of(chunk));
-    }
+    stage_units(source_of(chunk));
     if (raw()) {
       barriers().raw.arrive_empty(lines_.stage);
       lines_.advance(a_.tile.raw.stages);
     }
     cursor_.advance(a_.tile.slab_stages);
-  }
-
-  __device__ __forceinline__ void transpose() {
-    char* const slab = block_.slab(cursor_.stage);
-    if (slabs_to_clear_ > 0) {
-      --slabs_to_clear_;
-      for (int i = thread_; i < a_.tile.units * a_.tile.positions_pitch; i += T::kStagingThreads)
-        reinterpret_cast<uint4*>(slab)[i] = make_uint4(0, 0, 0, 0);
-      sync();
-    }
-    transposition_.transpose(ptx::shared_address(block_.raw(lines_.stage)),
-                             ptx::shared_address(slab));
   }
 
   /// Unit by unit.
@@ -459,9 +417,7 @@ class WindowStaging {
   const Place* places_ = nullptr;
   const Moved* from_ = nullptr;  // and the input from its first channel on
   RawUnits<T> raw_units_;
-  Transposition<T> transposition_;
   int turn_ = 0;
-  int slabs_to_clear_ = 0;
 };
 
 }  // namespace im2win::cuda::fused

@@ -11,6 +11,10 @@ struct Sums {
   float doubt[2];  // of the thread's two filters
 };
 
+/// Of a warpgroup's sets of filters, one after another (KernelShape::filter_sets).
+template <class T>
+using SumsOfSets = Sums<T::kSums>[T::kSets];
+
 /// Adds products of split operands, with factors that take their scales out again, of the thread's two filters.
 template <int kSums>
 __device__ __forceinline__ void add_product_sums(const float (&part)[kSums], float factor0,

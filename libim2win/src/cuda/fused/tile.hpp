@@ -123,7 +123,8 @@ constexpr int kMaxStagingThreads = 224;
 
 /// What a compiled kernel computes at a time, and with how many threads.
 struct KernelShape {
-  int filters;  // of a tile: 128, 64 a multiplying warpgroup; or 64, whose columns or tiles these share out
+  // Of a tile: 128, 64 a multiplying warpgroup; 256, twice 64; or 64, whose columns or tiles these share out.
+  int filters;
   int columns;                 // output positions of a warpgroup
   int staging_warpgroups = 2;  // or 1, which leaves more registers to those that multiply
   int multiplying_warpgroups = 2;
@@ -140,7 +141,11 @@ struct KernelShape {
   constexpr bool divides_columns() const { return filters < 128 && !takes_turns; }
   constexpr int block_columns() const { return divides_columns() ? 2 * columns : columns; }
 
-  /// Of a thread.
+  /// How many times 64 filters a warpgroup has of a tile, one after another: windows that took long to stage are
+  /// used by twice as many.
+  constexpr int filter_sets() const { return filters > 128 ? filters / 128 : 1; }
+
+  /// Of a thread, of 64 filters.
   constexpr int sums() const { return (pixel_major ? filters : columns) / 2; }
   /// Of a thread that multiplies, at most.
   constexpr int registers() const { return staging_warpgroups == 1 ? 216 : 200; }

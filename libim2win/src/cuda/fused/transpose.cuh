@@ -12,30 +12,73 @@
 
 #include "cuda/fused/arguments.cuh"
 #include "cuda/fused/block.cuh"
+#include "cuda/fused/clear.cuh"
 #include "cuda/fused/raw.cuh"
+#include "cuda/fused/slabs.cuh"
 #include "cuda/ptx.cuh"
 
 namespace im2win::cuda::fused {
 
-/// By the threads that stage, one of which is `thread`.
+/// Fills slabs, tile after tile. What a warp moves is the same for all slabs of a tap group: if it is not too much, it
+/// is found once.
 template <class T>
-class Transposition {
+class TransposedStaging {
  public:
   using Element = typename T::Element;
 
-  __device__ __forceinline__ Transposition(const Arguments<Element>& a, Block<T> block, int thread)
-      : a_(a),
-        block_(block),
-        thread_(thread),
-        lane_(thread % 32),
-        unit_bits_(__ffs(min(a.tile.units, kMatrices)) - 1),
-        count_(a.tile.images * a.tile.raw.rows * static_cast<int>(a.raw_words.divisor)) {}
+  __device__ __forceinline__ TransposedStaging(const Arguments<Element>& a, Block<T> block)
+      : a_(a), block_(block), thread_(static_cast<int>(threadIdx.x)), lane_(thread_ % 32) {}
 
-  /// The slabs that follow are of this tile.
+  __device__ __forceinline__ void run() {
+    clear_gaps<T>(a_.tile, block_, thread_, T::kStagingThreads);
+    sync();
+    bool is_first = true;
+    for (int32_t number = first_tile(a_.tile); number < a_.tiles;
+         number += static_cast<int32_t>(gridDim.x)) {
+      for (SlabShare share(a_.tile); share.left > 0; share.leave_group(a_.tile)) {
+        enter(locate(a_, number), share.tap_group);
+        if (is_first) wait_for_inputs(a_);
+        is_first = false;
+        stage(share.of_group(a_.tile));
+      }
+    }
+  }
+
+ private:
+  static constexpr int kBits = 2, kMatrices = 1 << kBits;  // that an instruction moves
+  static constexpr int kEach = 4;    // moves at a time: each would wait for the last one
+  static constexpr int kFound = 16;  // that a thread has registers for
+  static constexpr int kElementBytes = 2;
+  static constexpr int kWord = kUnitBytes / kElementBytes;
+  static constexpr int kWarps = T::kStagingThreads / 32;
+
+  /// What is moved at a time, units of a word or of some. Of the row of a matrix whose place this lane gives, bytes
+  /// from the beginning of a stage of lines; of the pixel whose unit goes to where this lane says, where its position
+  /// is in the table, and bytes from the beginning of a slab to the unit of its first position.
+  struct Move {
+    uint32_t from, pixel, to;
+  };
+
+  __device__ __forceinline__ void sync() const {
+    ptx::named_barrier(kStagingBarrier, T::kStagingThreads);
+  }
+
+  /// The slabs that follow are of this tile and tap group. Positions that no pixel has are zero in slabs that have
+  /// been cleared since.
   __device__ __forceinline__ void enter(const TilePosition& tile, int tap_row) {
     const LinePixels<Element> pixels(a_, tile, tap_row);
     first_ = a_.tile.raw.apart ? pixels.x(0) : pixels.first(0);
     begin_ = static_cast<uint32_t>(tile.begin);
+    const Edges edges = this->edges(tile, tap_row);
+    if (!(edges == barriers().placed_for)) {
+      sync();  // none reads the last table any more
+      if (thread_ == 0) barriers().placed_for = edges;
+      clear_table();
+      sync();
+      place(edges);
+      sync();
+      slabs_to_clear_ = a_.tile.slab_stages;
+    }
   }
 
   /// What a tile's pixels depend on.
@@ -80,38 +123,6 @@ class Transposition {
       table()[i] = kNoPosition;
   }
 
-  /// A slab of the tile. Its lines are there.
-  __device__ __forceinline__ void transpose(uint32_t lines, uint32_t slab) const {
-    const int units = a_.tile.units, phase_bits = a_.tile.raw.phase_bits;
-    const bool in_pairs = units == 2 * kMatrices && phase_bits <= 2;  // units four apart are alike
-    for (int unit = lane_ / 8 & ((1 << unit_bits_) - 1); unit < units;
-         unit += in_pairs ? 2 * kMatrices : kMatrices) {
-      const Words words = {
-          .source = lines + source_of(unit),
-          .table = ptx::shared_address(table()) +
-                   static_cast<uint32_t>(kWord + lane_ % 8 - shift(unit)) * kElementBytes,
-          .to = slab + static_cast<uint32_t>(unit * a_.tile.positions_pitch) * kUnitBytes};
-      if (in_pairs) {
-        transpose_words<2>(words);
-      } else {
-        transpose_words<1>(words);
-      }
-    }
-  }
-
- private:
-  static constexpr int kMatrices = 4;  // at a time
-  static constexpr int kElementBytes = 2;
-  static constexpr int kWord = kUnitBytes / kElementBytes;
-  static constexpr int kWarps = T::kStagingThreads / 32;
-
-  /// The words of the pixels of a unit's channels.
-  struct Words {
-    uint32_t source;  // the first one's, of the channel whose row of a matrix this lane gives
-    uint32_t table;   // the position of that pixel of it whose row this lane gives
-    uint32_t to;      // the unit of the slab's first position
-  };
-
   __device__ __forceinline__ int pitch() const { return pixel_table_pitch(a_.tile); }
   __device__ __forceinline__ uint16_t* table() const {
     return reinterpret_cast<uint16_t*>(block_.places());
@@ -120,11 +131,10 @@ class Transposition {
   __device__ __forceinline__ int phase_of(int unit) const {
     return unit & ((1 << a_.tile.raw.phase_bits) - 1);
   }
-  /// Bytes from the first line to that of this lane's channel.
-  __device__ __forceinline__ uint32_t source_of(int unit) const {
+  /// Elements from the first line to that of this lane's channel.
+  __device__ __forceinline__ int line_of(int unit) const {
     const int in_phase = (unit >> a_.tile.raw.phase_bits) * kWord + lane_ % 8;
-    return static_cast<uint32_t>((phase_of(unit) * a_.raw_phase + in_phase * a_.raw_channel) *
-                                 kElementBytes);
+    return phase_of(unit) * a_.raw_phase + in_phase * a_.raw_channel;
   }
   /// How far past a word lines begin.
   __device__ __forceinline__ int shift(int unit) const {
@@ -132,59 +142,155 @@ class Transposition {
     return (phase + first_) & (kWord - 1);
   }
 
-  /// Of kUnits units, four apart.
-  template <int kUnits>
-  __device__ __forceinline__ void transpose_words(const Words& words) const {
-    constexpr int kTimes = 2;  // that a warp reads before it writes
-    const int together = kMatrices >> unit_bits_, step = kWarps * together;
-    const uint32_t units_apart =
+  __device__ __forceinline__ int unit_bits() const { return __ffs(a_.tile.units) - 1; }
+  /// Of a channel.
+  __device__ __forceinline__ int words() const {
+    return a_.tile.images * a_.tile.raw.rows * static_cast<int>(a_.raw_words.divisor);
+  }
+  /// Of the warp, for so many of a slab's units.
+  __device__ __forceinline__ int moves(int unit_bits) const {
+    const int all = ((words() << unit_bits) + kMatrices - 1) >> kBits;
+    return (all + kWarps - 1 - thread_ / 32) / kWarps;
+  }
+
+  /// The warp's move of that number. Matrices are counted word by word; beyond the last it is that once more.
+  __device__ __forceinline__ Move find(int number, int unit_bits) const {
+    const int matrix =
+        min((number * kWarps + thread_ / 32) * kMatrices + lane_ / 8, (words() << unit_bits) - 1);
+    const int unit = matrix & ((1 << unit_bits) - 1), word = matrix >> unit_bits;
+    const auto [line, in_line] = a_.raw_words.divide(word);
+    const int from = line_of(unit) + line * a_.raw_line + in_line * kWord;
+    const int pixel = kWord + word * kWord + lane_ % 8 - shift(unit);
+    return {static_cast<uint32_t>(from) * kElementBytes,
+            ptx::shared_address(table()) + static_cast<uint32_t>(pixel) * kElementBytes,
+            static_cast<uint32_t>(unit * a_.tile.positions_pitch) * kUnitBytes};
+  }
+
+  /// Bytes from a unit of the first position.
+  __device__ __forceinline__ uint32_t place_of(uint32_t position) const {
+    return min(position - begin_, static_cast<uint32_t>(a_.tile.positions)) * kUnitBytes;
+  }
+
+  /// So many slabs of the tap group.
+  __device__ __forceinline__ void stage(int count) {
+    const bool in_pairs = unit_bits() > kBits && a_.tile.raw.phase_bits <= kBits;
+    if (moves(unit_bits()) * a_.tile.raw.pixel_positions <= kFound) {
+      stage_found(count);
+    } else if (in_pairs) {
+      for (; count > 0; --count)
+        fill([&](uint32_t lines, uint32_t slab) { move_all<2>(kBits, lines, slab); });
+    } else {
+      for (; count > 0; --count)
+        fill([&](uint32_t lines, uint32_t slab) { move_all<1>(unit_bits(), lines, slab); });
+    }
+  }
+
+  /// Pixels that have several positions are read as often.
+  __device__ __forceinline__ void stage_found(int count) {
+    const int places = a_.tile.raw.pixel_positions, moves = this->moves(unit_bits()) * places;
+    // In units: where from, and where to.
+    int32_t found[kFound] = {};
+    int number = 0, place = 0;
+#pragma unroll
+    for (int i = 0; i < kFound; ++i) {
+      if (i / kEach * kEach >= moves) break;
+      const Move move = find(number, unit_bits());
+      const uint32_t pixel = move.pixel + static_cast<uint32_t>(place * pitch()) * kElementBytes;
+      const uint32_t to = move.to + place_of(ptx::load_shared<uint16_t>(pixel));
+      found[i] = static_cast<int32_t>(move.from / kUnitBytes << 16 | to / kUnitBytes);
+      if (++place < places) continue;
+      place = 0;
+      ++number;
+    }
+    for (; count > 0; --count)
+      fill([&](uint32_t lines, uint32_t slab) {
+#pragma unroll
+        for (int first = 0; first < kFound; first += kEach) {
+          if (first >= moves) break;
+          uint32_t units[kEach][4], to[kEach];
+#pragma unroll
+          for (int i = 0; i < kEach; ++i) {
+            // The compiler would rather keep what follows from it.
+            const auto move = static_cast<uint32_t>(ptx::fresh(found[first + i]));
+            to[i] = slab + (move & 0xffff) * kUnitBytes;
+            ptx::load_matrices_transposed(lines + (move >> 16) * kUnitBytes, units[i]);
+          }
+#pragma unroll
+          for (int i = 0; i < kEach; ++i) ptx::store_matrices(to[i], units[i]);
+        }
+      });
+  }
+
+  /// Of a slab of so many units, or of twice as many, whose second half lies as the first does.
+  template <int kHalves>
+  __device__ __forceinline__ void move_all(int unit_bits, uint32_t lines, uint32_t slab) const {
+    constexpr int kMoves = kEach / kHalves;
+    const uint32_t from_apart =
         static_cast<uint32_t>((kMatrices >> a_.tile.raw.phase_bits) * kWord * a_.raw_channel) *
         kElementBytes;
-    for (int first = thread_ / 32 * together; first < count_; first += kTimes * step) {
-      uint32_t units[kTimes][kUnits][4], table[kTimes], position[kTimes];
+    const int moves = this->moves(unit_bits);
+#pragma unroll 1
+    for (int first = 0; first < moves; first += kMoves) {
+      uint32_t units[kMoves][kHalves][4], position[kMoves];
+      Move move[kMoves];
 #pragma unroll
-      for (int i = 0; i < kTimes; ++i) {
-        // One that has been before, rather than none.
-        const int word = min(first + i * step + (lane_ / 8 >> unit_bits_), count_ - 1);
-        table[i] = words.table + static_cast<uint32_t>(word) * kUnitBytes;
-        position[i] = ptx::load_shared<uint16_t>(table[i]);
-        const auto [line, in_line] = a_.raw_words.divide(word);
-        const uint32_t source = words.source +
-                                static_cast<uint32_t>(line * a_.raw_line) * kElementBytes +
-                                static_cast<uint32_t>(in_line) * kUnitBytes;
+      for (int i = 0; i < kMoves; ++i) {
+        move[i] = find(first + i, unit_bits);
+        position[i] = ptx::load_shared<uint16_t>(move[i].pixel);
 #pragma unroll
-        for (int j = 0; j < kUnits; ++j)
-          ptx::load_matrices_transposed(source + j * units_apart, units[i][j]);
+        for (int half = 0; half < kHalves; ++half)
+          ptx::load_matrices_transposed(lines + move[i].from + half * from_apart, units[i][half]);
       }
 #pragma unroll
-      for (int i = 0; i < kTimes; ++i) store_units(words, table[i], position[i], units[i]);
+      for (int i = 0; i < kMoves; ++i) put(units[i], move[i], position[i], slab);
     }
   }
 
   /// Where the first of a pixel's positions is, and any others that it has.
-  template <int kUnits>
-  __device__ __forceinline__ void store_units(const Words& words, uint32_t table, uint32_t position,
-                                              const uint32_t (&units)[kUnits][4]) const {
-    const uint32_t units_apart =
-        static_cast<uint32_t>(kMatrices * a_.tile.positions_pitch) * kUnitBytes;
-    const uint32_t nowhere = static_cast<uint32_t>(a_.tile.positions);
+  template <int kHalves>
+  __device__ __forceinline__ void put(const uint32_t (&units)[kHalves][4], const Move& move,
+                                      uint32_t position, uint32_t slab) const {
+    const uint32_t apart = static_cast<uint32_t>(kMatrices * a_.tile.positions_pitch) * kUnitBytes;
+    uint32_t pixel = move.pixel;
     for (int left = a_.tile.raw.pixel_positions; true;) {
-      const uint32_t to = words.to + min(position - begin_, nowhere) * kUnitBytes;
+      const uint32_t to = slab + move.to + place_of(position);
 #pragma unroll
-      for (int j = 0; j < kUnits; ++j) ptx::store_matrices(to + j * units_apart, units[j]);
+      for (int half = 0; half < kHalves; ++half)
+        ptx::store_matrices(to + half * apart, units[half]);
       if (--left == 0) return;
-      table += static_cast<uint32_t>(pitch()) * kElementBytes;
-      position = ptx::load_shared<uint16_t>(table);
+      pixel += static_cast<uint32_t>(pitch()) * kElementBytes;
+      position = ptx::load_shared<uint16_t>(pixel);
     }
+  }
+
+  /// The next slab: by use(where its lines are, where it is).
+  template <class Use>
+  __device__ __forceinline__ void fill(const Use& use) {
+    barriers().raw.wait_full(lines_);
+    barriers().slabs.wait_empty(cursor_);
+    char* const slab = block_.slab(cursor_.stage);
+    if (slabs_to_clear_ > 0) clear(slab);
+    use(ptx::shared_address(block_.raw(lines_.stage)), ptx::shared_address(slab));
+    barriers().slabs.arrive_full_by_warp(cursor_.stage);
+    if (lane_ == 0) barriers().raw.arrive_empty(lines_.stage);
+    lines_.advance(a_.tile.raw.stages);
+    cursor_.advance(a_.tile.slab_stages);
+  }
+
+  __device__ __forceinline__ void clear(char* slab) {
+    --slabs_to_clear_;
+    for (int i = thread_; i < a_.tile.units * a_.tile.positions_pitch; i += T::kStagingThreads)
+      reinterpret_cast<uint4*>(slab)[i] = make_uint4(0, 0, 0, 0);
+    sync();
   }
 
   const Arguments<Element>& a_;
   Block<T> block_;
+  Cursor cursor_, lines_;  // of slabs and of raw lines
   int thread_, lane_;
-  int unit_bits_;       // of the units of a word whose matrices a warp has at a time
-  int count_;           // words of a channel
   int first_ = 0;       // the first line's first pixel, as far as it is known to words
   uint32_t begin_ = 0;  // of a run
+  int slabs_to_clear_ = 0;
 };
 
 }  // namespace im2win::cuda::fused

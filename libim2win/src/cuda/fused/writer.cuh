@@ -46,10 +46,11 @@ class Writer {
   using Element = typename T::Element;
 
   __device__ __forceinline__ Writer(const Arguments<Element>& a, Block<T> block,
-                                    const TilePosition& tile)
+                                    const TilePosition& tile, int set = 0)
       : a_(a),
         block_(block),
         tile_(tile),
+        set_(set),
         thread_(ptx::thread_in_block(T::kFirstMultiplier)),
         lane_(thread_ % 32),
         patch_(block.patch(thread_ / 32)),
@@ -109,7 +110,8 @@ class Writer {
   __device__ __forceinline__ int warpgroup() const { return thread_ / 128; }
   /// Of the warp, in the block's tile.
   __device__ __forceinline__ int first_filter() const {
-    return (T::kShape.filters == 128 ? thread_ / 32 : thread_ % 128 / 32) * kPatchFilters;
+    return (T::kShape.filters >= 128 ? thread_ / 32 : thread_ % 128 / 32) * kPatchFilters +
+           (T::kSets > 1 ? set_ * 128 : 0);
   }
 
   /// Calls use(eight, first of its four sums, its first column in the patch) for each eight columns
@@ -434,6 +436,7 @@ class Writer {
   const Arguments<Element>& a_;
   Block<T> block_;
   TilePosition tile_;
+  int set_;     // of the warpgroup's filters, whose sums are written
   int thread_;  // of the multiplying ones
   int lane_;
   Patch& patch_;
