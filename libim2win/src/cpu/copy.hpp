@@ -13,8 +13,10 @@
 namespace im2win::cpu {
 namespace {
 
-inline double convert(double value, double) { return value; }
-inline float convert(float value, float) { return value; }
+template <class Scalar>
+inline Scalar convert(Scalar value, Scalar) {
+  return value;
+}
 
 inline float convert(BFloat16 value, float) {
   return __builtin_bit_cast(float, static_cast<uint32_t>(value.bits) << 16);
@@ -140,7 +142,8 @@ inline void swap_halves(typename BlockOf<Scalar, kSize>::Row& upper,
   lower =
       __builtin_shufflevector(row, lower, (kIndex & kStep ? kSize + kIndex : kIndex + kStep)...);
 #else  // GCC before 12
-  using Index = std::conditional_t<sizeof(Scalar) == 8, int64_t, int32_t>;
+  using Short = std::conditional_t<sizeof(Scalar) == 2, int16_t, int32_t>;
+  using Index = std::conditional_t<sizeof(Scalar) == 8, int64_t, Short>;
   using Indices = typename BlockOf<Index, kSize>::Row;
   const auto other = lower;
   const Indices even = {(kIndex & kStep ? kSize + kIndex - kStep : kIndex)...};
@@ -266,7 +269,8 @@ void transpose(const Rows<Source, Target>& rows) {
 template <class Source, class Target>
 void copy_rows(const Rows<Source, Target>& rows) {
   constexpr int kWidest = sizeof(Source) > sizeof(Target) ? sizeof(Source) : sizeof(Target);
-  constexpr int kSize = IM2WIN_VECTOR_BYTES / kWidest;
+  constexpr int kElements = IM2WIN_VECTOR_BYTES / kWidest;
+  constexpr int kSize = kElements < 16 ? kElements : 16;  // for registers to hold the block
   constexpr int kSmallSize = 4;
   if (rows.source_stride == 1 && rows.source_step != 1) {
     const int64_t least = rows.rows < rows.count ? rows.rows : rows.count;

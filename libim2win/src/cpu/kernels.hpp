@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 #include "cpu/half.hpp"
 
@@ -17,6 +18,13 @@ template <>
 struct ComputeOf<double> {
   using Type = double;
 };
+
+/// Whether a window's taps are pairs of neighbouring channels: factors that stay bfloat16 are, as an
+/// instruction adds both products.
+template <class Factor>
+constexpr bool kArePairs = std::is_same_v<Factor, BFloat16>;
+template <class Factor>
+constexpr int64_t kTapFactors = kArePairs<Factor> ? 2 : 1;
 
 /// A sum x leaves a kernel as: x + bias, raised to low, lowered to high; NaN stays.
 template <class Compute>
@@ -75,22 +83,36 @@ constexpr int kMaxVectorBytes = 64;
 constexpr int kMaxWinogradStride = 2;
 
 /// A register tile, pixels times filters: sums[pixel][f] = sum over taps of
-/// windows[pixel][offsets[tap]] * filters[tap * F + f], F being the tile's filters, whole vectors.
-template <class Compute>
+/// windows[pixel][offsets[tap]] * filters[tap * F + f], F being the tile's filters, whole vectors; or
+/// of windows[pixel][offsets[tap] + i] * filters[2 * (tap * F + f) + i], i being 0 and 1, where taps are
+/// pairs.
+template <class Factor>
 struct WindowTile {
-  const Compute* const* windows;  // of each pixel
+  using Compute = typename ComputeOf<Factor>::Type;
+  const Factor* const* windows;  // of each pixel
   const int64_t* offsets;
   int64_t taps;
-  const Compute* filters;
+  const Factor* filters;
   Compute* const* sums;  // of each pixel
   bool is_first;         // or the taps before these are in the sums already
   bool is_last;          // then the sums get their bias and bounds
   bool are_far;          // the sums, from the caches: they are asked for while the taps are summed
   const Compute* bias;   // of each filter
   Range<Compute> range;
-  bool streams;         // past the caches to sums too many for them, where they are aligned
-  const Compute* next;  // what follows the windows in memory, to be prefetched: of each tap
-  int64_t next_step;    // the element at next_step times its offset
+  bool streams;        // past the caches to sums too many for them, where they are aligned
+  const Factor* next;  // what follows the windows in memory, to be prefetched: of each tap
+  int64_t next_step;   // the element at next_step times its offset
+};
+
+/// The kernels for all sizes of such a tile.
+template <class Factor>
+struct WindowSums {
+  /// [vectors - 1][pixels / kPixelStep - 1]
+  void (*kernels[kMaxTileVectors][kTilePixels / kPixelStep])(const WindowTile<Factor>& tile);
+  /// By the least register tile that holds the pixels: it may have one more, which is read and written.
+  void operator()(int64_t vectors, int64_t pixels, const WindowTile<Factor>& tile) const {
+    kernels[vectors - 1][(pixels - 1) / kPixelStep](tile);
+  }
 };
 
 /// Filters of a full register tile along planes, and between the sizes of tiles.
@@ -181,12 +203,7 @@ struct Kernels {
   using Compute = typename ComputeOf<Element>::Type;
   int64_t vector_elements;  // of type Compute
   int max_tile_vectors;
-  /// [vectors - 1][pixels / kPixelStep - 1]
-  void (*sum_windows[kMaxTileVectors][kTilePixels / kPixelStep])(const WindowTile<Compute>& tile);
-  /// By the least register tile that holds the pixels: it may have one more, which is read and written.
-  void sum_pixels(int64_t vectors, int64_t pixels, const WindowTile<Compute>& tile) const {
-    sum_windows[vectors - 1][(pixels - 1) / kPixelStep](tile);
-  }
+  WindowSums<Compute> sum_pixels;
   /// [vectors - 1][filters / kFilterStep - 1]
   void (*sum_planes[kMaxTileVectors][kTileFilters / kFilterStep])(const PlanesTile<Compute>& tile);
   void (*sum_channels)(const ChannelRow<Compute>& row);
@@ -208,14 +225,65 @@ struct KernelSet {
   Kernels<BFloat16> bfloat16;
 };
 
+/// What there is among some factors that not every way of summing products may meet.
+struct Content {
+  bool has_special;  // a NaN or an infinity
+  bool has_tiny;     // a magnitude below kLeastPlain, but for zeros
+
+  Content& operator+=(const Content& other) {
+    has_special = has_special || other.has_special;
+    has_tiny = has_tiny || other.has_tiny;
+    return *this;
+  }
+};
+
+/// Instructions for pairs of bfloat16 take subnormal factors for zeros, and make zeros of subnormal sums. If
+/// all magnitudes but zeros are at least this, there are none: factors are multiples of 2^-63, so that products
+/// and their sums are of 2^-126, the least normal number.
+constexpr float kLeastPlain = 0x1p-56F;
+
+/// Rows of pairs to be joined from those of their first and those of their second numbers, which bfloat16 was
+/// converted to.
+struct PairRows {
+  const float* first;
+  const float* second;
+  int64_t source_stride;
+  BFloat16* target;
+  int64_t target_stride;
+  int64_t rows;
+  int64_t count;  // of pairs: whole vectors
+};
+
+/// Rows of numbers that lie where they are.
+struct BFloat16Rows {
+  const BFloat16* first;
+  int64_t stride;
+  int64_t rows;
+  int64_t count;
+};
+
+/// The kernels that multiply pairs of bfloat16, with vectors of sums as long as AVX-512's.
+struct PairKernels {
+  WindowSums<BFloat16> sum_pixels;
+  /// The same bits, and the right ones with tiny factors, too: each product is summed in float32.
+  WindowSums<BFloat16> sum_any_pixels;
+  void (*load)(const Rows<BFloat16, BFloat16>& rows);
+  Content (*join)(const PairRows& rows);
+  Content (*examine)(const BFloat16Rows& rows);
+};
+
 extern const KernelSet baseline_kernels;
 #if defined(IM2WIN_X86)
 extern const KernelSet avx2_kernels;
 extern const KernelSet avx512_kernels;
+extern const PairKernels avx512_bf16_kernels;
 #endif
 
 /// Those of choose_isa() for a type of tensor; throws what it throws.
 template <class Element>
 const Kernels<Element>& choose_kernels();
+
+/// Likewise those for pairs of bfloat16; null where there are none.
+const PairKernels* choose_pair_kernels();
 
 }  // namespace im2win::cpu
