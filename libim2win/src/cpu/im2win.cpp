@@ -138,6 +138,13 @@ class Im2win final : public Convolution {
       return kernels_.sum_pixels;
     }
   }
+  auto choose_store() const {
+    if constexpr (kArePairs<Factor>) {
+      return pairs_->store;
+    } else {
+      return kernels_.store;
+    }
+  }
   int64_t part_taps() const { return ceil_div(taps_, ceil_div(taps_, kMostPartTaps)); }
   int64_t parts_bytes() const {
     return round_up(part_elements_ * target_.threads * int64_t{sizeof(Factor)}, kAlignment);
@@ -147,7 +154,7 @@ class Im2win final : public Convolution {
   }
   void write(const Buffers& buffers, const Chunk& chunk, const FilterTile& tile,
              const Compute* sums) const {
-    write_sums<Element>(problem_, buffers, range_ ? &kernels_ : nullptr,
+    write_sums<Element>(problem_, buffers, range_ ? choose_store() : nullptr,
                         {chunk.begin, chunk.count, tile.first, tile.count}, sums, tile.width,
                         streams_);
   }

@@ -29,9 +29,9 @@ const char* isa_name(Isa isa) {
 Isa choose_isa() {
 #if defined(IM2WIN_X86)
   const Choice best_first[] = {
-      {Isa::kAvx512Bf16, __builtin_cpu_supports("avx512bf16") &&
-                             __builtin_cpu_supports("avx512bw") &&
-                             __builtin_cpu_supports("avx512vl")},
+      {Isa::kAvx512Bf16,
+       __builtin_cpu_supports("avx512bf16") && __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")},
       {Isa::kAvx512, __builtin_cpu_supports("avx512f") != 0},
       {Isa::kAvx2, __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")},
       {Isa::kBaseline, true},

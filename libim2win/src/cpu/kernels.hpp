@@ -268,6 +268,7 @@ struct PairKernels {
   /// The same bits, and the right ones with tiny factors, too: each product is summed in float32.
   WindowSums<BFloat16> sum_any_pixels;
   void (*load)(const Rows<BFloat16, BFloat16>& rows);
+  void (*store)(const Rows<float, BFloat16>& rows);
   Content (*join)(const PairRows& rows);
   Content (*examine)(const BFloat16Rows& rows);
 };
