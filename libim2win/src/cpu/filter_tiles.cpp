@@ -10,11 +10,6 @@
 namespace im2win::cpu {
 namespace {
 
-constexpr int64_t kBlock =
-    64;  // factors of a filter, which are looked at while they are in the first cache
-constexpr int64_t kMostFilters =
-    int64_t{kMaxTileVectors} * kMaxVectorBytes / sizeof(float);  // of pairs
-
 /// Makes two axes one, `inner`, if their factors follow each other evenly in both places.
 bool merge(const FactorAxis& outer, FactorAxis& inner) {
   if (outer.count == 1) return true;
@@ -31,9 +26,7 @@ bool merge(const FactorAxis& outer, FactorAxis& inner) {
 
 template <class Element, class Factor>
 FilterTiles<Element, Factor>::FilterTiles(const Problem& problem)
-    : problem_(problem),
-      kernels_(choose_kernels<Element>()),
-      pairs_(kArePairs<Factor> ? choose_pair_kernels() : nullptr) {
+    : problem_(problem), kernels_(choose_kernels<Element>()) {
   const Problem& d = problem_;
   const int64_t* stride = d.filter.stride;
   const int64_t c = channel_taps<Factor>(d) * kTapFactors<Factor>;
@@ -48,7 +41,7 @@ FilterTiles<Element, Factor>::FilterTiles(const Problem& problem)
   for (int i = 1; i >= 0 && merge(axes_[i], axes_[2]); --i) axes_[i] = {1, 0, 0};
 
   if (kArePairs<Factor> && axes_[2].target != 1)
-    lines_ = std::max<int64_t>(kBlock / axes_[2].count / 2, 1) * 2;
+    lines_ = std::max<int64_t>(kRoomFactors / axes_[2].count / 2, 1) * 2;
 
   const int64_t vectors = ceil_div(d.k_per_group(), kernels_.vector_elements);
   const int64_t tile_vectors = ceil_div(vectors, ceil_div(vectors, kernels_.max_tile_vectors));
@@ -128,75 +121,25 @@ Content FilterTiles<Element, Factor>::copy_lines(const Element* source, int64_t 
                                                  const FilterTile& tile, int64_t count,
                                                  Factor* target) const {
   const FactorAxis& axis = axes_[2];
-  Content content = {};
+  const int64_t* stride = problem_.filter.stride;
   if constexpr (kArePairs<Factor>) {
-    content = axis.target == 1 ? pair_neighbours(source, tile, count, target)
-                               : pair_lines(source, lines, tile, count, target);
+    const FactorLines all = {source,     axis.source, stride[0], stride[1],  count,
+                             tile.count, tile.width,  target,    axis.target};
+    return axis.target == 1 ? pairs_.pack_neighbours(all) : pairs_.pack_lines(all, lines);
   } else {
+    constexpr int64_t kBlock = 64;  // taps, which are looked at while they are in the first cache
     const int64_t step = axis.target * tile.width;
     const bool looks = problem_.is_padded() && axis.target == 1;
-    for (int64_t begin = 0; begin < count; begin += kBlock) {
-      const int64_t rows = std::min(kBlock, count - begin);
-      Factor* block = target + begin * step;
-      kernels_.load({source + begin * axis.source, axis.source, problem_.filter.stride[0], block,
-                     step, rows, tile.count});
-      if (looks) content.has_special |= !kernels_.are_finite(block, rows * tile.width);
+    Content content = {};
+    for (int64_t tap = 0; tap < count; tap += kBlock) {
+      const int64_t taps = std::min(kBlock, count - tap);
+      kernels_.load({source + tap * axis.source, axis.source, stride[0], target + tap * step, step,
+                     taps, tile.count});
+      if (looks)
+        content.has_special |= !kernels_.are_finite(target + tap * step, taps * tile.width);
     }
+    return content;
   }
-  return content;
-}
-
-/// Of a line along the channels: by way of float32, of which bfloat16 is the upper half.
-template <class Element, class Factor>
-Content FilterTiles<Element, Factor>::pair_neighbours(const Element* source, const FilterTile& tile,
-                                                      int64_t count, Factor* target) const
-  requires kArePairs<Factor>
-{
-  alignas(kMaxVectorBytes) float rows[kBlock * kMostFilters];
-  const int64_t width = tile.width;
-  if (tile.count < width) std::fill_n(rows, kBlock * width, 0.0F);
-  const int64_t step = axes_[2].source;
-  Content content = {};
-  for (int64_t begin = 0; begin < count; begin += kBlock) {
-    const int64_t factors = std::min(kBlock, count - begin);
-    kernels_.load(
-        {source + begin * step, step, problem_.filter.stride[0], rows, width, factors, tile.count});
-    if (factors % 2 == 1) std::fill_n(rows + factors * width, width, 0.0F);
-    content += pairs_->join({rows, rows + width, 2 * width, target + begin * width, 2 * width,
-                             ceil_div(factors, 2), width});
-  }
-  return content;
-}
-
-/// Of lines of neighbouring channels, likewise.
-template <class Element, class Factor>
-Content FilterTiles<Element, Factor>::pair_lines(const Element* source, int64_t lines,
-                                                 const FilterTile& tile, int64_t count,
-                                                 Factor* target) const
-  requires kArePairs<Factor>
-{
-  alignas(kMaxVectorBytes) float rows[kBlock * kMostFilters];
-  const int64_t width = tile.width;
-  if (tile.count < width) std::fill_n(rows, kBlock * width, 0.0F);
-  const FactorAxis& axis = axes_[2];
-  const int64_t* stride = problem_.filter.stride;
-  const int64_t most = std::min(count, kBlock / round_up(lines, 2));
-  const bool are_one = most == count && stride[1] == count * axis.source;
-  Content content = {};
-  for (int64_t begin = 0; begin < count; begin += most) {
-    const int64_t factors = std::min(most, count - begin);
-    const Element* first = source + begin * axis.source;
-    const int64_t loads = are_one ? 1 : lines;
-    for (int64_t line = 0; line < loads; ++line)
-      kernels_.load({first + line * stride[1], axis.source, stride[0],
-                     rows + line * factors * width, width, lines / loads * factors, tile.count});
-    if (lines % 2 == 1) std::fill_n(rows + lines * factors * width, factors * width, 0.0F);
-    for (int64_t line = 0; line < lines; line += 2)
-      content += pairs_->join({rows + line * factors * width, rows + (line + 1) * factors * width,
-                               width, target + (begin * axis.target + line) * width,
-                               axis.target * width, factors, width});
-  }
-  return content;
 }
 
 template class FilterTiles<double>;

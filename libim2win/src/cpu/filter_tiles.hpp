@@ -7,6 +7,7 @@
 
 #include <cstring>
 
+#include "cpu/filter_pairs.hpp"
 #include "cpu/kernels.hpp"
 #include "problem.hpp"
 
@@ -67,18 +68,12 @@ class FilterTiles {
   Content pack_tile(const Element* filter, const FilterTile& tile, Factor* packed) const;
   Content copy_lines(const Element* source, int64_t lines, const FilterTile& tile, int64_t count,
                      Factor* target) const;
-  Content pair_neighbours(const Element* source, const FilterTile& tile, int64_t count,
-                          Factor* target) const
-    requires kArePairs<Factor>;
-  Content pair_lines(const Element* source, int64_t lines, const FilterTile& tile, int64_t count,
-                     Factor* target) const
-    requires kArePairs<Factor>;
 
   Problem problem_;
   const Kernels<Element>& kernels_;
-  const PairKernels* pairs_;  // null if taps are none
-  FactorAxis axes_[3];        // the last one has its factors side by side in the filter, if any has
-  int64_t lines_ = 1;  // along it that are packed at a time: pairs that are not along it take two
+  FilterPairs pairs_;
+  FactorAxis axes_[3];  // the last one has its factors side by side in the filter, if any has
+  int64_t lines_ = 1;   // along it that are packed at a time: pairs that are not along it take two
   int64_t tiles_;
   int64_t tile_filters_;
   int64_t group_filters_;

@@ -40,9 +40,9 @@ constexpr int64_t kChunkPixels = 144;  // whole register tiles, and whole lines 
 constexpr int64_t kMostChunkPixels = std::max(kChunkPixels, kFewPixels);
 constexpr int64_t kTileBytes = int64_t{kMaxTileVectors} * kMaxVectorBytes;  // of a pixel's sums
 
-// Taps of a tile, at most, that its chunk goes through at a time: their filters shall stay in the cache
-// from one register tile to the next. Sums of parts err less than one long chain of sums does.
-constexpr int64_t kMostPartTaps = 512;
+// Factors of a filter, at most, that a chunk goes through at a time: they shall stay in the cache from one
+// register tile to the next. Sums of parts err less than one long chain of sums does.
+constexpr int64_t kMostPartFactors = 512;
 
 // Of a panel and of the packed filter: below it, all sizes that follow fit 64 bits.
 constexpr int64_t kMaxElements = int64_t{1} << 36;
@@ -145,7 +145,10 @@ class Im2win final : public Convolution {
       return kernels_.store;
     }
   }
-  int64_t part_taps() const { return ceil_div(taps_, ceil_div(taps_, kMostPartTaps)); }
+  int64_t part_taps() const {
+    constexpr int64_t kMost = kMostPartFactors / kTapFactors<Factor>;
+    return ceil_div(taps_, ceil_div(taps_, kMost));
+  }
   int64_t parts_bytes() const {
     return round_up(part_elements_ * target_.threads * int64_t{sizeof(Factor)}, kAlignment);
   }

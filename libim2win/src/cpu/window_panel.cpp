@@ -139,29 +139,27 @@ Content WindowPanel<Element, Factor>::fill(const Element* input, const RowBlock&
 template <class Element, class Factor>
 Content WindowPanel<Element, Factor>::fill_rows(const Element* image, int64_t y, int64_t y_step,
                                                 int64_t rows, Factor* target) const {
-  if constexpr (kArePairs<Factor>) {
-    const int64_t row = problem_.input.stride[2];
-    if (is_in_place_) return examine_rows(image + y * row, y_step * row, rows);
-  }
+  const int64_t row = problem_.input.stride[2];
+  if (is_in_place_) return examine_rows(image + y * row, y_step * row, rows);
   if (problem_.is_padded() || has_odd_channel()) fill_padding(y, y_step, rows, target);
   copy_rows(image, y, y_step, rows, target);
   if constexpr (kArePairs<Factor>) return pairs_->examine({target, 0, 1, rows * strides_.row});
   return {};
 }
 
-/// Of the input, where it is read in place.
+/// Of the input, where pairs are read in place.
 template <class Element, class Factor>
-Content WindowPanel<Element, Factor>::examine_rows(const Factor* first, int64_t stride,
-                                                   int64_t rows) const
-  requires kArePairs<Factor>
-{
+Content WindowPanel<Element, Factor>::examine_rows(const Element* first, int64_t stride,
+                                                   int64_t rows) const {
   Content content = {};
-  const int64_t step = problem_.s == 1 ? problem_.stride_w : 1;  // between columns that are seen
-  const int64_t column = step * strides_.column;
-  const int64_t columns = ceil_div(columns_, step);
-  if (column == channels_) return pairs_->examine({first, stride, rows, columns * channels_});
-  for (int64_t row = 0; row < rows; ++row)
-    content += pairs_->examine({first + row * stride, column, columns, channels_});
+  if constexpr (kArePairs<Factor>) {
+    const int64_t step = problem_.s == 1 ? problem_.stride_w : 1;  // between columns that are seen
+    const int64_t column = step * strides_.column;
+    const int64_t columns = ceil_div(columns_, step);
+    if (column == channels_) return pairs_->examine({first, stride, rows, columns * channels_});
+    for (int64_t row = 0; row < rows; ++row)
+      content += pairs_->examine({first + row * stride, column, columns, channels_});
+  }
   return content;
 }
 

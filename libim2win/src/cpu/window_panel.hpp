@@ -70,8 +70,7 @@ class WindowPanel {
   int64_t panel_row(const RowBlock& block, int64_t row) const;
   Content fill_rows(const Element* image, int64_t y, int64_t y_step, int64_t rows,
                     Factor* target) const;
-  Content examine_rows(const Factor* first, int64_t stride, int64_t rows) const
-    requires kArePairs<Factor>;
+  Content examine_rows(const Element* first, int64_t stride, int64_t rows) const;
   void fill_padding(int64_t y, int64_t y_step, int64_t rows, Factor* target) const;
   void copy_rows(const Element* image, int64_t y, int64_t y_step, int64_t rows,
                  Factor* target) const;
