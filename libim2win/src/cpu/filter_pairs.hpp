@@ -2,6 +2,7 @@
 #pragma once
 
 #include "cpu/kernels.hpp"
+#include "cpu/pair_kernels.hpp"
 
 namespace im2win::cpu {
 

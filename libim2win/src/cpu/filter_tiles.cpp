@@ -90,8 +90,8 @@ Content FilterTiles<Element, Factor>::pack_taps(const Element* filter, const Fil
   const FactorAxis& axis = axes_[2];
   const int64_t first = begin * kTapFactors<Factor>;
   const int64_t factors = std::min(count * kTapFactors<Factor>, axis.count - first);
-  if (tile.count < tile.width)
-    std::fill_n(packed, tile.width * count * kTapFactors<Factor>, Factor(0));
+  if (tile.count < tile.width && !kArePairs<Factor>)
+    std::fill_n(packed, tile.width * count, Factor(0));
   const Element* source = filter + tile.first * problem_.filter.stride[0] + first * axis.source;
   return copy_lines(source, 1, tile, factors, packed);
 }
@@ -99,7 +99,8 @@ Content FilterTiles<Element, Factor>::pack_taps(const Element* filter, const Fil
 template <class Element, class Factor>
 Content FilterTiles<Element, Factor>::pack_tile(const Element* filter, const FilterTile& tile,
                                                 Factor* packed) const {
-  if (tile.count < tile.width) std::fill_n(packed, tile.width * filter_factors_, Factor(0));
+  if (tile.count < tile.width && !kArePairs<Factor>)
+    std::fill_n(packed, tile.width * filter_factors_, Factor(0));
   const auto& [outer, middle, inner] = axes_;
   Content content = {};
   for (int64_t i = 0; i < outer.count; i += lines_)

@@ -12,7 +12,7 @@
 // alone: the panels hold zeros for the padding, and 0 * Inf would be a NaN that is not the sum's.
 //
 // Elements are multiplied as float32, or float64; bfloat16 as it is where there are instructions that add
-// two products of it at a time, but for what these would flush to zero (kernels.hpp). Either way of
+// two products of it at a time, but for what these would flush to zero (pair_kernels.hpp). Either way of
 // multiplying pairs gives the same bits where both are right, so that none depends on what else a task sees.
 
 #include "cpu/im2win.hpp"
@@ -26,6 +26,7 @@
 #include "cpu/form.hpp"
 #include "cpu/im2win_division.hpp"
 #include "cpu/im2win_planes.hpp"
+#include "cpu/pair_kernels.hpp"
 #include "cpu/parallel.hpp"
 #include "cpu/sum_inside.hpp"
 #include "cpu/taps.hpp"

@@ -1,6 +1,7 @@
 #include "cpu/kernels.hpp"
 
 #include "cpu/isa.hpp"
+#include "cpu/pair_kernels.hpp"
 
 namespace im2win::cpu {
 namespace {

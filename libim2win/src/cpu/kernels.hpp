@@ -228,7 +228,7 @@ struct KernelSet {
 /// What there is among some factors that not every way of summing products may meet.
 struct Content {
   bool has_special;  // a NaN or an infinity
-  bool has_tiny;     // a magnitude below kLeastPlain, but for zeros
+  bool has_tiny;     // a magnitude below kLeastPlain (pair_kernels.hpp), but for zeros
 
   Content& operator+=(const Content& other) {
     has_special = has_special || other.has_special;
@@ -237,54 +237,14 @@ struct Content {
   }
 };
 
-/// Instructions for pairs of bfloat16 take subnormal factors for zeros, and make zeros of subnormal sums. If
-/// all magnitudes but zeros are at least this, there are none: factors are multiples of 2^-63, so that products
-/// and their sums are of 2^-126, the least normal number.
-constexpr float kLeastPlain = 0x1p-56F;
-
-/// Rows of pairs to be joined from those of their first and those of their second numbers, which bfloat16 was
-/// converted to.
-struct PairRows {
-  const float* first;
-  const float* second;
-  int64_t source_stride;
-  BFloat16* target;
-  int64_t target_stride;
-  int64_t rows;
-  int64_t count;  // of pairs: whole vectors
-};
-
-/// Rows of numbers that lie where they are.
-struct BFloat16Rows {
-  const BFloat16* first;
-  int64_t stride;
-  int64_t rows;
-  int64_t count;
-};
-
-/// The kernels that multiply pairs of bfloat16, with vectors of sums as long as AVX-512's.
-struct PairKernels {
-  WindowSums<BFloat16> sum_pixels;
-  /// The same bits, and the right ones with tiny factors, too: each product is summed in float32.
-  WindowSums<BFloat16> sum_any_pixels;
-  void (*load)(const Rows<BFloat16, BFloat16>& rows);
-  void (*store)(const Rows<float, BFloat16>& rows);
-  Content (*join)(const PairRows& rows);
-  Content (*examine)(const BFloat16Rows& rows);
-};
-
 extern const KernelSet baseline_kernels;
 #if defined(IM2WIN_X86)
 extern const KernelSet avx2_kernels;
 extern const KernelSet avx512_kernels;
-extern const PairKernels avx512_bf16_kernels;
 #endif
 
 /// Those of choose_isa() for a type of tensor; throws what it throws.
 template <class Element>
 const Kernels<Element>& choose_kernels();
-
-/// Likewise those for pairs of bfloat16; null where there are none.
-const PairKernels* choose_pair_kernels();
 
 }  // namespace im2win::cpu

@@ -3,6 +3,7 @@
 
 #include <immintrin.h>
 
+#include "cpu/pair_kernels.hpp"
 #include "cpu/vector.hpp"
 
 namespace im2win::cpu {
@@ -12,7 +13,8 @@ constexpr uint16_t kMagnitudeBits = 0x7fff;
 constexpr uint16_t kInfinityBits = 0x7f80;
 constexpr uint16_t kLeastPlainBits = __builtin_bit_cast(uint32_t, kLeastPlain) >> 16;
 
-/// Magnitudes, as the integers that order them alike; zeros come last among the least.
+/// Of magnitudes, as integers, which are ordered alike: the least one less 1, for which zeros are the largest,
+/// and the largest.
 struct Extremes {
   Vector<uint16_t> least = ~Vector<uint16_t>{};
   Vector<uint16_t> largest = {};
@@ -66,9 +68,11 @@ Content join_rows(const PairRows& rows) {
   return extremes.content();
 }
 
+/// As integers, of which there are vectors.
 void load_rows(const Rows<BFloat16, BFloat16>& rows) {
-  copy_rows<uint16_t, uint16_t>({&rows.source->bits, rows.source_stride, rows.source_step,
-                                 &rows.target->bits, rows.target_stride, rows.rows, rows.count});
+  copy_rows<uint16_t, uint16_t>({reinterpret_cast<const uint16_t*>(rows.source), rows.source_stride,
+                                 rows.source_step, reinterpret_cast<uint16_t*>(rows.target),
+                                 rows.target_stride, rows.rows, rows.count});
 }
 
 inline Vector<uint32_t> broadcast_pair(const BFloat16* pair) {

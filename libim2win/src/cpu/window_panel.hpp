@@ -11,6 +11,7 @@
 
 #include "checked.hpp"
 #include "cpu/kernels.hpp"
+#include "cpu/pair_kernels.hpp"
 #include "problem.hpp"
 
 namespace im2win::cpu {
