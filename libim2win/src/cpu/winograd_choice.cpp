@@ -36,7 +36,7 @@ std::string refuse_winograd(const Problem& problem) {
 bool is_winograd_worthwhile(const Problem& problem) {
   const Problem& d = problem;
   if (!refuse_winograd(d).empty()) return false;
-  // That takes half of the instructions; this takes 4/9 at best, and transforms, and was nowhere faster.
+  // That takes half of the instructions, this 4/9 at best, and transforms: it is 3 % faster, at most, as measured.
   if (multiplies_pairs(d)) return false;
   // In products, as measured; vectors are filled up. Doubles, as sizes are up to 2^63.
   constexpr double kCall = 1.4e6;   // for the threads to meet once more
