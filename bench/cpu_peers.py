@@ -23,17 +23,22 @@ def reuse_freed_memory() -> None:
         mallopt(m_trim_threshold, 2**31 - 1)
 
 
-def onednn(input: Array, weight: Array, stride: int, padding: int) -> Call:
-    """PyTorch's, with which its CPU builds convolve."""
+def pytorch(input: Any, weight: Any, stride: int, padding: int) -> Callable[[], Any]:
+    """Of its tensors, of any dtype: by oneDNN, with which its CPU builds convolve."""
     import torch
 
-    x, w = torch.from_numpy(input), torch.from_numpy(weight)
-
-    def call() -> Array:
+    def call() -> Any:
         with torch.no_grad():
-            return torch.nn.functional.conv2d(x, w, stride=stride, padding=padding).numpy()
+            return torch.nn.functional.conv2d(input, weight, stride=stride, padding=padding)
 
     return call
+
+
+def onednn(input: Array, weight: Array, stride: int, padding: int) -> Call:
+    import torch
+
+    call = pytorch(torch.from_numpy(input), torch.from_numpy(weight), stride, padding)
+    return lambda: call().numpy()
 
 
 def onnxruntime(input: Array, weight: Array, stride: int, padding: int) -> Call:

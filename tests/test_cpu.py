@@ -86,7 +86,7 @@ def test_bias_and_bounds_once_in_every_layout(
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("isa", ["baseline", "avx2", "avx512"])
+@pytest.mark.parametrize("isa", ["baseline", "avx2", "avx512", "avx512_bf16"])
 def test_every_instruction_set(isa: str, dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each has tiles of its own size, so that all tile edges are other ones."""
     monkeypatch.setenv("IM2WIN_CPU_ISA", isa)

@@ -95,7 +95,7 @@ class Call:
 @pytest.mark.parametrize("at_end", [False, True], ids=["begin", "end"])
 @pytest.mark.parametrize("layout", [lib.IM2WIN_NCHW, lib.IM2WIN_NHWC], ids=["nchw", "nhwc"])
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("isa", ["baseline", "avx2", "avx512"])
+@pytest.mark.parametrize("isa", ["baseline", "avx2", "avx512", "avx512_bf16"])
 @pytest.mark.parametrize("target", CPU_TARGETS)
 def test_convolution(
     target: Target, isa: str, dtype: str, layout: int, at_end: bool, monkeypatch: pytest.MonkeyPatch

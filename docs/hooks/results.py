@@ -18,6 +18,7 @@ _NETWORKS = {
     "vgg16": "VGG-16",
 }
 _MIB = 2**20
+_CPU_RUNS = ("cpu/amd_epyc_fp32.json", "cpu/amd_epyc_zen5_bf16.json")
 
 
 def glance() -> str:
@@ -46,7 +47,11 @@ def depthwise() -> str:
 
 
 def cpu_layers() -> str:
-    runs = _load("cpu/amd_epyc_fp32.json")
+    """A section for each run of bench/layers_cpu.py."""
+    return "\n\n".join(_cpu_section(_load(path)) for path in _CPU_RUNS)
+
+
+def _cpu_section(runs: dict[str, Any]) -> str:
     rows = []
     for (layout, batch), layers in _by(runs["layers"], "layout", "batch"):
         spread = _spread(_cpu_speedup(row) for row in layers)
@@ -137,11 +142,11 @@ def _gpu_means() -> Iterable[tuple[str, str, str, tuple[float, float, float]]]:
 
 
 def _cpu_means() -> Iterable[tuple[str, str, str, tuple[float, float, float]]]:
-    layers = _load("cpu/amd_epyc_fp32.json")["layers"]
-    for (layout, batch), some in _by(layers, "layout", "batch"):
-        kind = f"float32, {layout}, batch {batch}"
-        spread = _spread(_cpu_speedup(row) for row in some)
-        yield "The twelve and ResNet-50", kind, "2 cores, AVX-512", spread
+    for run in map(_load, _CPU_RUNS):
+        for (layout, batch), some in _by(run["layers"], "layout", "batch"):
+            kind = f"{run['dtype']}, {layout}, batch {batch}"
+            spread = _spread(_cpu_speedup(row) for row in some)
+            yield "The twelve and ResNet-50", kind, "2 cores, AVX-512", spread
 
 
 def _cpu_speedup(row: dict[str, Any]) -> float:

@@ -13,8 +13,10 @@
 namespace im2win::cpu {
 namespace {
 
-inline double convert(double value, double) { return value; }
-inline float convert(float value, float) { return value; }
+template <class Scalar>
+inline Scalar convert(Scalar value, Scalar) {
+  return value;
+}
 
 inline float convert(BFloat16 value, float) {
   return __builtin_bit_cast(float, static_cast<uint32_t>(value.bits) << 16);
@@ -85,6 +87,22 @@ inline int64_t convert_vectors(const float* source, Float16* target, int64_t cou
 }
 #endif
 
+#if defined(__AVX512BF16__)
+/// The instruction takes subnormal numbers for zeros: where there are any, nothing is converted.
+inline int64_t convert_vectors(const float* source, BFloat16* target, int64_t count) {
+  constexpr int kSubnormal = 0x20;
+  __mmask16 subnormal = 0;
+  int64_t i = 0;
+  for (; i + 16 <= count; i += 16) {
+    const __m512 values = _mm512_loadu_ps(source + i);
+    subnormal |= _mm512_fpclass_ps_mask(values, kSubnormal);
+    const auto halves = (__m256i)_mm512_cvtneps_pbh(values);
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(target + i), halves);
+  }
+  return subnormal == 0 ? i : 0;
+}
+#endif
+
 /// Fewer elements than two blocks of kElements, and at least one.
 template <int64_t kElements, class Scalar>
 inline void copy_two_blocks(const Scalar* source, Scalar* target, int64_t count) {
@@ -140,7 +158,8 @@ inline void swap_halves(typename BlockOf<Scalar, kSize>::Row& upper,
   lower =
       __builtin_shufflevector(row, lower, (kIndex & kStep ? kSize + kIndex : kIndex + kStep)...);
 #else  // GCC before 12
-  using Index = std::conditional_t<sizeof(Scalar) == 8, int64_t, int32_t>;
+  using Short = std::conditional_t<sizeof(Scalar) == 2, int16_t, int32_t>;
+  using Index = std::conditional_t<sizeof(Scalar) == 8, int64_t, Short>;
   using Indices = typename BlockOf<Index, kSize>::Row;
   const auto other = lower;
   const Indices even = {(kIndex & kStep ? kSize + kIndex - kStep : kIndex)...};
@@ -266,7 +285,8 @@ void transpose(const Rows<Source, Target>& rows) {
 template <class Source, class Target>
 void copy_rows(const Rows<Source, Target>& rows) {
   constexpr int kWidest = sizeof(Source) > sizeof(Target) ? sizeof(Source) : sizeof(Target);
-  constexpr int kSize = IM2WIN_VECTOR_BYTES / kWidest;
+  constexpr int kElements = IM2WIN_VECTOR_BYTES / kWidest;
+  constexpr int kSize = kElements < 16 ? kElements : 16;  // for registers to hold the block
   constexpr int kSmallSize = 4;
   if (rows.source_stride == 1 && rows.source_step != 1) {
     const int64_t least = rows.rows < rows.count ? rows.rows : rows.count;

@@ -220,7 +220,7 @@ void DepthwiseChannels<Element>::sum_block(const Buffers& buffers, const Block& 
     row.output += d.q * sums_channels_;
   }
   if (!writes_in_place_)
-    write_sums<Element>(d, buffers, range_ ? &kernels_ : nullptr,
+    write_sums<Element>(d, buffers, range_ ? kernels_.store : nullptr,
                         {(block.n * d.p + block.p_begin) * d.q, (block.p_end - block.p_begin) * d.q,
                          block.k_begin, block.k_end - block.k_begin},
                         sums + (block.k_begin - source.channel), sums_channels_, false);

@@ -10,6 +10,10 @@
 //
 // If not all weights are finite, a padded problem takes its sums over the taps inside the image
 // alone: the panels hold zeros for the padding, and 0 * Inf would be a NaN that is not the sum's.
+//
+// Elements are multiplied as float32, or float64; bfloat16 as it is where there are instructions that add
+// two products of it at a time, but for what these would flush to zero (pair_kernels.hpp). Either way of
+// multiplying pairs gives the same bits where both are right, so that none depends on what else a task sees.
 
 #include "cpu/im2win.hpp"
 
@@ -22,6 +26,7 @@
 #include "cpu/form.hpp"
 #include "cpu/im2win_division.hpp"
 #include "cpu/im2win_planes.hpp"
+#include "cpu/pair_kernels.hpp"
 #include "cpu/parallel.hpp"
 #include "cpu/sum_inside.hpp"
 #include "cpu/taps.hpp"
@@ -36,9 +41,9 @@ constexpr int64_t kChunkPixels = 144;  // whole register tiles, and whole lines 
 constexpr int64_t kMostChunkPixels = std::max(kChunkPixels, kFewPixels);
 constexpr int64_t kTileBytes = int64_t{kMaxTileVectors} * kMaxVectorBytes;  // of a pixel's sums
 
-// Taps of a tile, at most, that its chunk goes through at a time: their filters shall stay in the cache
-// from one register tile to the next. Sums of parts err less than one long chain of sums does.
-constexpr int64_t kMostPartTaps = 512;
+// Factors of a filter, at most, that a chunk goes through at a time: they shall stay in the cache from one
+// register tile to the next. Sums of parts err less than one long chain of sums does.
+constexpr int64_t kMostPartFactors = 512;
 
 // Of a panel and of the packed filter: below it, all sizes that follow fit 64 bits.
 constexpr int64_t kMaxElements = int64_t{1} << 36;
@@ -53,7 +58,7 @@ int64_t even_chunk(int64_t pixels) {
   return round_up(ceil_div(pixels, ceil_div(pixels, kChunkPixels)), kTilePixels);
 }
 
-template <class Element>
+template <class Element, class Factor>
 class Im2win final : public Convolution {
  public:
   using Compute = typename ComputeOf<Element>::Type;
@@ -62,6 +67,8 @@ class Im2win final : public Convolution {
       : problem_(problem),
         target_(target),
         kernels_(choose_kernels<Element>()),
+        pairs_(kArePairs<Factor> ? choose_pair_kernels() : nullptr),
+        taps_(window_taps<Factor>(problem)),
         range_(has_unit_stride(problem.output) ? range_of<Compute>(problem) : std::nullopt),
         tiles_(problem),
         division_(divide(problem, tiles_.per_group(), target.threads)),
@@ -79,14 +86,14 @@ class Im2win final : public Convolution {
                              kAlignment)),
         panel_bytes_(round_up(panel_.bytes(), kAlignment)),
         offsets_begin_(round_up(tiles_.bytes(), kAlignment)),
-        offsets_bytes_(problem.window_elements() * int64_t{sizeof(int64_t)}),
-        part_elements_(packs_as_it_goes_ ? part_taps() * tiles_.tile_filters() : 0) {}
+        offsets_bytes_(taps_ * int64_t{sizeof(int64_t)}),
+        part_elements_(packs_as_it_goes_ ? part_taps() * kTapFactors<Factor> * tiles_.tile_filters()
+                                         : 0) {}
 
   int64_t workspace_bytes() const override { return bias_bytes_ + panel_bytes_ * target_.threads; }
   int64_t packed_filter_bytes() const override { return offsets_begin_ + offsets_bytes_; }
   void pack_filter(const void* filter, void* packed, void*) const override {
-    tiles_.pack(static_cast<const Element*>(filter), static_cast<Compute*>(packed),
-                target_.threads);
+    tiles_.pack(static_cast<const Element*>(filter), static_cast<Factor*>(packed), target_.threads);
     panel_.list_offsets(reinterpret_cast<int64_t*>(static_cast<char*>(packed) + offsets_begin_));
   }
   void run(const Buffers& buffers, void*) const override;
@@ -100,9 +107,9 @@ class Im2win final : public Convolution {
   /// What a task multiplies by.
   struct Filters {
     const int64_t* offsets;   // of the taps in a window
-    const Compute* packed;    // all tiles; null: they are packed, some taps at a time,
+    const Factor* packed;     // all tiles; null: they are packed, some taps at a time,
     const Element* unpacked;  // from here
-    Compute* part;            // to here
+    Factor* part;             // to here
   };
 
   /// Neighbouring outputs of a group, counted over all images, (n, p, q).
@@ -110,33 +117,48 @@ class Im2win final : public Convolution {
     int64_t group;
     int64_t begin, count;
     int64_t first_filter;  // of the task, in the group
-    const Compute* windows[kMostChunkPixels];
+    Content content;       // of the windows
+    const Factor* windows[kMostChunkPixels];
     Compute* outputs[kMostChunkPixels];  // of the group's first filter, where written in place
   };
 
   /// Each thread has its own of the filters' parts, which lie one after the other.
   void run_tasks(const Buffers& buffers, const Filters& filters) const;
-  void find_chunk(const Buffers& buffers, const RowBlock& block, const Compute* panel,
+  void find_chunk(const Buffers& buffers, const RowBlock& block, const Factor* panel,
                   Chunk& chunk) const;
   void sum_tile(const Buffers& buffers, const Chunk& chunk, const Filters& filters,
                 const FilterTile& tile) const;
   void sum_taps(const Chunk& chunk, const Filters& filters, const FilterTile& tile,
-                WindowTile<Compute>& sum, Compute* const* sums, bool is_in_place) const;
-  void sum_part(const Chunk& chunk, const FilterTile& tile, int64_t first_tap, bool is_inside,
-                WindowTile<Compute>& sum, Compute* const* sums) const;
+                WindowTile<Factor>& sum, Compute* const* sums, bool is_in_place) const;
+  void sum_part(const Chunk& chunk, const FilterTile& tile, int64_t first_tap,
+                const Content& content, WindowTile<Factor>& sum, Compute* const* sums) const;
+  const WindowSums<Factor>& choose_sums(bool has_tiny) const {
+    if constexpr (kArePairs<Factor>) {
+      return has_tiny ? pairs_->sum_any_pixels : pairs_->sum_pixels;
+    } else {
+      return kernels_.sum_pixels;
+    }
+  }
+  auto choose_store() const {
+    if constexpr (kArePairs<Factor>) {
+      return pairs_->store;
+    } else {
+      return kernels_.store;
+    }
+  }
   int64_t part_taps() const {
-    const int64_t taps = problem_.window_elements();
-    return ceil_div(taps, ceil_div(taps, kMostPartTaps));
+    constexpr int64_t kMost = kMostPartFactors / kTapFactors<Factor>;
+    return ceil_div(taps_, ceil_div(taps_, kMost));
   }
   int64_t parts_bytes() const {
-    return round_up(part_elements_ * target_.threads * int64_t{sizeof(Compute)}, kAlignment);
+    return round_up(part_elements_ * target_.threads * int64_t{sizeof(Factor)}, kAlignment);
   }
   const Compute* bias_of(const Buffers& buffers, const FilterTile& tile) const {
     return static_cast<const Compute*>(buffers.workspace) + tile.place;
   }
   void write(const Buffers& buffers, const Chunk& chunk, const FilterTile& tile,
              const Compute* sums) const {
-    write_sums<Element>(problem_, buffers, range_ ? &kernels_ : nullptr,
+    write_sums<Element>(problem_, buffers, range_ ? choose_store() : nullptr,
                         {chunk.begin, chunk.count, tile.first, tile.count}, sums, tile.width,
                         streams_);
   }
@@ -144,10 +166,12 @@ class Im2win final : public Convolution {
   Problem problem_;
   Target target_;
   const Kernels<Element>& kernels_;
+  const PairKernels* pairs_;  // null if taps are none
+  int64_t taps_;              // of a window
   std::optional<Range<Compute>> range_;
-  FilterTiles<Element> tiles_;
+  FilterTiles<Element, Factor> tiles_;
   Division division_;
-  WindowPanel<Element> panel_;
+  WindowPanel<Element, Factor> panel_;
   bool writes_in_place_;
   bool streams_;       // to the output, past the caches
   bool is_one_chunk_;  // all outputs of a group are
@@ -160,38 +184,39 @@ class Im2win final : public Convolution {
   int64_t part_elements_;
 };
 
-template <class Element>
-void Im2win<Element>::run(const Buffers& buffers, void*) const {
+template <class Element, class Factor>
+void Im2win<Element, Factor>::run(const Buffers& buffers, void*) const {
   const auto* packed = static_cast<const char*>(buffers.filter);
   run_tasks(buffers, {reinterpret_cast<const int64_t*>(packed + offsets_begin_),
-                      reinterpret_cast<const Compute*>(packed), nullptr, nullptr});
+                      reinterpret_cast<const Factor*>(packed), nullptr, nullptr});
 }
 
-template <class Element>
-void Im2win<Element>::pack_and_run(const Buffers& buffers, void* packed, void* stream) const {
+template <class Element, class Factor>
+void Im2win<Element, Factor>::pack_and_run(const Buffers& buffers, void* packed,
+                                           void* stream) const {
   if (!packs_as_it_goes_) return Convolution::pack_and_run(buffers, packed, stream);
   auto* offsets = reinterpret_cast<int64_t*>(static_cast<char*>(packed) + parts_bytes());
   panel_.list_offsets(offsets);
   run_tasks(buffers, {offsets, nullptr, static_cast<const Element*>(buffers.filter),
-                      static_cast<Compute*>(packed)});
+                      static_cast<Factor*>(packed)});
 }
 
-template <class Element>
-void Im2win<Element>::run_tasks(const Buffers& buffers, const Filters& filters) const {
+template <class Element, class Factor>
+void Im2win<Element, Factor>::run_tasks(const Buffers& buffers, const Filters& filters) const {
   const Problem& d = problem_;
   const auto* input = static_cast<const Element*>(buffers.input);
   char* panels = static_cast<char*>(buffers.workspace) + bias_bytes_;
   fill_bias<Element>(d, buffers, range_.has_value(), tiles_.group_filters(),
                      static_cast<Compute*>(buffers.workspace));
   parallel_for(division_.tasks(), target_.threads, [&](int64_t task, int32_t thread) {
-    auto* panel = reinterpret_cast<Compute*>(panels + thread * panel_bytes_);
+    auto* panel = reinterpret_cast<Factor*>(panels + thread * panel_bytes_);
     Filters own = filters;
     own.part += thread * part_elements_;
     const Share share = division_.share(task);
     const RowBlock block = {share.group, share.begin, share.end};
-    panel_.fill(input, block, panel);
     const int64_t end = block.end * d.q;
     Chunk chunk;
+    chunk.content = panel_.fill(input, block, panel);
     chunk.group = block.group;
     chunk.first_filter = tiles_.tile(block.group, share.tiles_begin).begin;
     for (chunk.begin = block.begin * d.q; chunk.begin < end; chunk.begin += chunk_pixels_) {
@@ -204,9 +229,9 @@ void Im2win<Element>::run_tasks(const Buffers& buffers, const Filters& filters) 
   });
 }
 
-template <class Element>
-void Im2win<Element>::find_chunk(const Buffers& buffers, const RowBlock& block,
-                                 const Compute* panel, Chunk& chunk) const {
+template <class Element, class Factor>
+void Im2win<Element, Factor>::find_chunk(const Buffers& buffers, const RowBlock& block,
+                                         const Factor* panel, Chunk& chunk) const {
   const Problem& d = problem_;
   const auto* input = static_cast<const Element*>(buffers.input);
   for (int64_t i = 0; i < chunk.count;) {
@@ -226,55 +251,56 @@ void Im2win<Element>::find_chunk(const Buffers& buffers, const RowBlock& block,
   if (chunk.count < kMostChunkPixels) chunk.windows[chunk.count] = chunk.windows[0];
 }
 
-template <class Element>
-void Im2win<Element>::sum_tile(const Buffers& buffers, const Chunk& chunk, const Filters& filters,
-                               const FilterTile& tile) const {
+template <class Element, class Factor>
+void Im2win<Element, Factor>::sum_tile(const Buffers& buffers, const Chunk& chunk,
+                                       const Filters& filters, const FilterTile& tile) const {
   alignas(kAlignment) Compute rows[kMostChunkPixels * kTileBytes / int64_t{sizeof(Compute)}];
   const bool is_in_place = writes_in_place_ && tile.count == tile.width;
   Compute* sums[kMostChunkPixels];
   for (int64_t i = 0; i < chunk.count; ++i)
     sums[i] = is_in_place ? chunk.outputs[i] + tile.begin : rows + i * tile.width;
   if (chunk.count < kMostChunkPixels) sums[chunk.count] = rows + chunk.count * tile.width;
-  WindowTile<Compute> sum = {};
+  WindowTile<Factor> sum = {};
   sum.bias = bias_of(buffers, tile);
   sum.range = range_.value_or(unbounded<Compute>());
   sum_taps(chunk, filters, tile, sum, sums, is_in_place);
   if (!is_in_place) write(buffers, chunk, tile, rows);
 }
 
-template <class Element>
-void Im2win<Element>::sum_taps(const Chunk& chunk, const Filters& filters, const FilterTile& tile,
-                               WindowTile<Compute>& sum, Compute* const* sums,
-                               bool is_in_place) const {
-  const int64_t taps = problem_.window_elements();
+template <class Element, class Factor>
+void Im2win<Element, Factor>::sum_taps(const Chunk& chunk, const Filters& filters,
+                                       const FilterTile& tile, WindowTile<Factor>& sum,
+                                       Compute* const* sums, bool is_in_place) const {
   const int64_t part = part_taps();
-  for (int64_t tap = 0; tap < taps; tap += part) {
+  for (int64_t tap = 0; tap < taps_; tap += part) {
     sum.offsets = filters.offsets + tap;
-    sum.taps = std::min(part, taps - tap);
-    bool are_finite;
+    sum.taps = std::min(part, taps_ - tap);
+    Content content;
     if (filters.packed != nullptr) {
-      sum.filters = filters.packed + tile.offset + tap * tile.width;
-      are_finite = tiles_.are_finite(filters.packed);
+      sum.filters = filters.packed + tile.offset + tap * kTapFactors<Factor> * tile.width;
+      content = tiles_.content(filters.packed);
     } else {
       sum.filters = filters.part;
-      are_finite = tiles_.pack_taps(filters.unpacked, tile, tap, sum.taps, filters.part);
+      content = tiles_.pack_taps(filters.unpacked, tile, tap, sum.taps, filters.part);
     }
     sum.is_first = tap == 0;
-    sum.is_last = tap + part >= taps;
+    sum.is_last = tap + part >= taps_;
     sum.streams = is_in_place && streams_ && sum.is_last;
     sum.are_far = !sum.streams && (is_in_place || !sum.is_first);
-    sum_part(chunk, tile, tap, problem_.is_padded() && !are_finite, sum, sums);
+    sum_part(chunk, tile, tap, content, sum, sums);
   }
 }
 
-/// Adds the products of some taps to all sums of the chunk; `is_inside`: of those inside the image.
-template <class Element>
-void Im2win<Element>::sum_part(const Chunk& chunk, const FilterTile& tile, int64_t first_tap,
-                               bool is_inside, WindowTile<Compute>& sum,
-                               Compute* const* sums) const {
+/// Adds the products of some taps, whose filters have this content, to all sums of the chunk.
+template <class Element, class Factor>
+void Im2win<Element, Factor>::sum_part(const Chunk& chunk, const FilterTile& tile,
+                                       int64_t first_tap, const Content& content,
+                                       WindowTile<Factor>& sum, Compute* const* sums) const {
   const Problem& d = problem_;
+  const bool is_inside = d.is_padded() && content.has_special;
+  const WindowSums<Factor>& sum_pixels = choose_sums(content.has_tiny || chunk.content.has_tiny);
   const Ahead ahead = panel_.ahead();
-  const TapOrder order = {first_tap, reads_channels_last(d) ? d.c_per_group() : 1};
+  const TapOrder order = {first_tap, reads_channels_last<Factor>(d) ? channel_taps<Factor>(d) : 1};
   // The first filters of a task find its windows in memory, the others in a cache.
   sum.next_step = tile.begin == chunk.first_filter ? ahead.step : 0;
   for (int64_t i = 0; i < chunk.count; i += kTilePixels) {
@@ -283,7 +309,7 @@ void Im2win<Element>::sum_part(const Chunk& chunk, const FilterTile& tile, int64
     sum.sums = sums + i;
     sum.next = chunk.windows[i] + ahead.distance;
     if (!is_inside) {
-      kernels_.sum_pixels(tile.vectors, pixels, sum);
+      sum_pixels(tile.vectors, pixels, sum);
       continue;
     }
     for (int64_t j = 0; j < pixels; ++j) {
@@ -292,6 +318,10 @@ void Im2win<Element>::sum_part(const Chunk& chunk, const FilterTile& tile, int64
     }
   }
 }
+
+/// By what its elements are converted to.
+template <class Element>
+using Converted = Im2win<Element, typename ComputeOf<Element>::Type>;
 
 }  // namespace
 
@@ -311,9 +341,16 @@ bool is_im2win_worthwhile(const Problem& problem) {
   return !exceeds(cheap, {seen_columns(d, d.q), d.r});
 }
 
+bool multiplies_pairs(const Problem& problem) {
+  return problem.dtype == IM2WIN_BFLOAT16 && problem.c_per_group() > 1 &&
+         choose_pair_kernels() != nullptr;
+}
+
 std::unique_ptr<Convolution> configure_im2win(const Problem& problem, const Target& target) {
   if (is_by_planes(problem)) return make_im2win_planes(problem, target);
-  return make_form<Im2win>(problem, target);
+  if (multiplies_pairs(problem))
+    return std::make_unique<Im2win<BFloat16, BFloat16>>(problem, target);
+  return make_form<Converted>(problem, target);
 }
 
 }  // namespace im2win::cpu

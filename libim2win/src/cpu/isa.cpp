@@ -21,6 +21,7 @@ const char* isa_name(Isa isa) {
     case Isa::kBaseline: return "baseline";
     case Isa::kAvx2: return "avx2";
     case Isa::kAvx512: return "avx512";
+    case Isa::kAvx512Bf16: return "avx512_bf16";
   }
   return "";
 }
@@ -28,6 +29,9 @@ const char* isa_name(Isa isa) {
 Isa choose_isa() {
 #if defined(IM2WIN_X86)
   const Choice best_first[] = {
+      {Isa::kAvx512Bf16,
+       __builtin_cpu_supports("avx512bf16") && __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")},
       {Isa::kAvx512, __builtin_cpu_supports("avx512f") != 0},
       {Isa::kAvx2, __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")},
       {Isa::kBaseline, true},

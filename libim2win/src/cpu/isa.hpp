@@ -4,13 +4,13 @@
 namespace im2win::cpu {
 
 /// Ordered: a machine that runs one of them runs all before it.
-enum class Isa { kBaseline, kAvx2, kAvx512 };
+enum class Isa { kBaseline, kAvx2, kAvx512, kAvx512Bf16 };
 
 /// The name that IM2WIN_CPU_ISA knows it by.
 const char* isa_name(Isa isa);
 
-/// The best of this machine; the environment variable IM2WIN_CPU_ISA (baseline, avx2, avx512) caps
-/// it. INVALID_ARGUMENT for another value of it.
+/// The best of this machine; the environment variable IM2WIN_CPU_ISA (baseline, avx2, avx512, avx512_bf16)
+/// caps it. INVALID_ARGUMENT for another value of it.
 Isa choose_isa();
 
 }  // namespace im2win::cpu

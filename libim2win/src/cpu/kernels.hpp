@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 #include "cpu/half.hpp"
 
@@ -17,6 +18,13 @@ template <>
 struct ComputeOf<double> {
   using Type = double;
 };
+
+/// Whether a window's taps are pairs of neighbouring channels: factors that stay bfloat16 are, as an
+/// instruction adds both products.
+template <class Factor>
+constexpr bool kArePairs = std::is_same_v<Factor, BFloat16>;
+template <class Factor>
+constexpr int64_t kTapFactors = kArePairs<Factor> ? 2 : 1;
 
 /// A sum x leaves a kernel as: x + bias, raised to low, lowered to high; NaN stays.
 template <class Compute>
@@ -75,22 +83,36 @@ constexpr int kMaxVectorBytes = 64;
 constexpr int kMaxWinogradStride = 2;
 
 /// A register tile, pixels times filters: sums[pixel][f] = sum over taps of
-/// windows[pixel][offsets[tap]] * filters[tap * F + f], F being the tile's filters, whole vectors.
-template <class Compute>
+/// windows[pixel][offsets[tap]] * filters[tap * F + f], F being the tile's filters, whole vectors; or
+/// of windows[pixel][offsets[tap] + i] * filters[2 * (tap * F + f) + i], i being 0 and 1, where taps are
+/// pairs.
+template <class Factor>
 struct WindowTile {
-  const Compute* const* windows;  // of each pixel
+  using Compute = typename ComputeOf<Factor>::Type;
+  const Factor* const* windows;  // of each pixel
   const int64_t* offsets;
   int64_t taps;
-  const Compute* filters;
+  const Factor* filters;
   Compute* const* sums;  // of each pixel
   bool is_first;         // or the taps before these are in the sums already
   bool is_last;          // then the sums get their bias and bounds
   bool are_far;          // the sums, from the caches: they are asked for while the taps are summed
   const Compute* bias;   // of each filter
   Range<Compute> range;
-  bool streams;         // past the caches to sums too many for them, where they are aligned
-  const Compute* next;  // what follows the windows in memory, to be prefetched: of each tap
-  int64_t next_step;    // the element at next_step times its offset
+  bool streams;        // past the caches to sums too many for them, where they are aligned
+  const Factor* next;  // what follows the windows in memory, to be prefetched: of each tap
+  int64_t next_step;   // the element at next_step times its offset
+};
+
+/// The kernels for all sizes of such a tile.
+template <class Factor>
+struct WindowSums {
+  /// [vectors - 1][pixels / kPixelStep - 1]
+  void (*kernels[kMaxTileVectors][kTilePixels / kPixelStep])(const WindowTile<Factor>& tile);
+  /// By the least register tile that holds the pixels: it may have one more, which is read and written.
+  void operator()(int64_t vectors, int64_t pixels, const WindowTile<Factor>& tile) const {
+    kernels[vectors - 1][(pixels - 1) / kPixelStep](tile);
+  }
 };
 
 /// Filters of a full register tile along planes, and between the sizes of tiles.
@@ -181,12 +203,7 @@ struct Kernels {
   using Compute = typename ComputeOf<Element>::Type;
   int64_t vector_elements;  // of type Compute
   int max_tile_vectors;
-  /// [vectors - 1][pixels / kPixelStep - 1]
-  void (*sum_windows[kMaxTileVectors][kTilePixels / kPixelStep])(const WindowTile<Compute>& tile);
-  /// By the least register tile that holds the pixels: it may have one more, which is read and written.
-  void sum_pixels(int64_t vectors, int64_t pixels, const WindowTile<Compute>& tile) const {
-    sum_windows[vectors - 1][(pixels - 1) / kPixelStep](tile);
-  }
+  WindowSums<Compute> sum_pixels;
   /// [vectors - 1][filters / kFilterStep - 1]
   void (*sum_planes[kMaxTileVectors][kTileFilters / kFilterStep])(const PlanesTile<Compute>& tile);
   void (*sum_channels)(const ChannelRow<Compute>& row);
@@ -206,6 +223,18 @@ struct KernelSet {
   Kernels<float> float32;
   Kernels<Float16> float16;
   Kernels<BFloat16> bfloat16;
+};
+
+/// What there is among some factors that not every way of summing products may meet.
+struct Content {
+  bool has_special;  // a NaN or an infinity
+  bool has_tiny;     // a magnitude below kLeastPlain (pair_kernels.hpp), but for zeros
+
+  Content& operator+=(const Content& other) {
+    has_special = has_special || other.has_special;
+    has_tiny = has_tiny || other.has_tiny;
+    return *this;
+  }
 };
 
 extern const KernelSet baseline_kernels;

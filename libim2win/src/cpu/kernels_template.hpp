@@ -17,17 +17,13 @@ namespace im2win::cpu {
 namespace {
 
 template <int kVectors, class Element>
-constexpr void add_window_sums(Kernels<Element>& kernels) {
+constexpr void add_plane_sums(Kernels<Element>& kernels) {
   using Compute = typename ComputeOf<Element>::Type;
-  auto& by_pixels = kernels.sum_windows[kVectors - 1];
-  by_pixels[0] = sum_windows<kVectors, kPixelStep, Compute>;
-  by_pixels[1] = sum_windows<kVectors, 2 * kPixelStep, Compute>;
-  by_pixels[2] = sum_windows<kVectors, 3 * kPixelStep, Compute>;
   auto& by_filters = kernels.sum_planes[kVectors - 1];
   by_filters[0] = sum_planes<kVectors, kFilterStep, Compute>;
   by_filters[1] = sum_planes<kVectors, 2 * kFilterStep, Compute>;
   by_filters[2] = sum_planes<kVectors, 3 * kFilterStep, Compute>;
-  if constexpr (kVectors < kTileVectors) add_window_sums<kVectors + 1>(kernels);
+  if constexpr (kVectors < kTileVectors) add_plane_sums<kVectors + 1>(kernels);
 }
 
 template <int kStride, class Element>
@@ -45,7 +41,8 @@ constexpr Kernels<Element> make_kernels() {
   Kernels<Element> kernels = {};
   kernels.vector_elements = VectorOf<Compute>::kElements;
   kernels.max_tile_vectors = kTileVectors;
-  add_window_sums<1>(kernels);
+  kernels.sum_pixels = window_sums<Multiply<Compute>>();
+  add_plane_sums<1>(kernels);
   kernels.sum_channels = sum_channels<Compute>;
   kernels.sum_plane = sum_plane<Compute>;
   add_transforms<1>(kernels);

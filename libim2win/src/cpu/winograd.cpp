@@ -378,7 +378,7 @@ void Winograd<Element>::write(const Buffers& buffers, const Task& task,
   const Problem& d = problem_;
   const Compute* sums = task.scratch + scratch_.sums;
   const auto write_pixels = [&](int64_t first, int64_t count, const Compute* from) {
-    write_sums<Element>(d, buffers, range_ ? &kernels_ : nullptr,
+    write_sums<Element>(d, buffers, range_ ? kernels_.store : nullptr,
                         {first, count, tile.first, tile.count}, from, tile.width, streams_);
   };
   const Strip first = strips_[task.strips.begin];

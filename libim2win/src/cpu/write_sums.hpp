@@ -13,15 +13,16 @@ struct OutputBlock {
   int64_t first_filter, filters;
 };
 
-/// Writes a block from its rows of sums, one a pixel, `pitch` apart. With `kernels` the sums are
-/// finished and the output has a unit stride; without them the epilogue is still to be done.
+/// Writes a block from its rows of sums, one a pixel, `pitch` apart. With the kernel `store` the sums are
+/// finished and the output has a unit stride; without it the epilogue is still to be done.
 template <class Element, class Compute>
-void write_sums(const Problem& problem, const Buffers& buffers, const Kernels<Element>* kernels,
-                const OutputBlock& block, const Compute* sums, int64_t pitch, bool streams) {
+void write_sums(const Problem& problem, const Buffers& buffers,
+                void (*store)(const Rows<Compute, Element>& rows), const OutputBlock& block,
+                const Compute* sums, int64_t pitch, bool streams) {
   const Problem& d = problem;
   const int64_t* out = d.output.stride;
   const OutputWriter<Element, Compute> writer(d, buffers);
-  const bool is_one_row = kernels != nullptr && out[2] == d.q * out[3];  // of an image
+  const bool is_one_row = store != nullptr && out[2] == d.q * out[3];  // of an image
   const int64_t row_pixels = is_one_row ? d.p * d.q : d.q;
   const int64_t end = block.first_pixel + block.pixels;
   for (int64_t pixel = block.first_pixel; pixel < end;) {
@@ -31,13 +32,13 @@ void write_sums(const Problem& problem, const Buffers& buffers, const Kernels<El
     const int64_t q = pixel % d.q;
     Element* output =
         static_cast<Element*>(buffers.output) + offset(d.output, n, block.first_filter, p, q);
-    if (kernels == nullptr) {
+    if (store == nullptr) {
       for (int64_t k = 0; k < block.filters; ++k)
         writer.write(n, block.first_filter + k, p, q, sums + k, pitch, count);
     } else if (out[1] == 1) {
-      kernels->store({sums, pitch, 1, output, out[3], count, block.filters});
+      store({sums, pitch, 1, output, out[3], count, block.filters});
     } else {
-      kernels->store({sums, 1, pitch, output, out[1], block.filters, count, streams});
+      store({sums, 1, pitch, output, out[1], block.filters, count, streams});
     }
     pixel += count;
     sums += count * pitch;
