@@ -17,6 +17,7 @@ _NETWORKS = {
     "resnet50": "ResNet-50",
     "vgg16": "VGG-16",
 }
+_GPUS = ("h200", "h100")
 _MIB = 2**20
 _CPU_RUNS = ("cpu/amd_epyc_fp32.json", "cpu/amd_epyc_zen5_bf16.json")
 
@@ -96,9 +97,15 @@ def wheel() -> str:
 
 
 def _gpu_runs() -> list[dict[str, Any]]:
-    loaded = [_load(path) for path in sorted((BENCH / "results/h200").glob("*.json"))]
+    folders = (BENCH / "results" / gpu for gpu in _GPUS)
+    loaded = [_load(path) for folder in folders for path in sorted(folder.glob("*.json"))]
     runs = [run for run in loaded if "rows" in run]
     return sorted(runs, key=lambda run: (list(_NETWORKS).index(run["layers"]), run["dtype"]))
+
+
+def _gpu(run: dict[str, Any]) -> str:
+    name: str = run["machine"]["devices"]["cuda:0"]
+    return next(gpu.upper() for gpu in _GPUS if gpu.upper() in name)
 
 
 def _gpu_section(run: dict[str, Any]) -> str:
@@ -113,8 +120,8 @@ def _gpu_section(run: dict[str, Any]) -> str:
     assert mean is not None
     header = ["layer", "ours", "ms", "MiB", "TFLOP/s", "fastest peer", "ms", "MiB"]
     return (
-        f"### {_title(run)}\n\n{_machine(run)}. The fastest peer's time over ours is {mean:.2f} in"
-        f" the geometric mean.\n\n{table([*header, 'peer / ours'], lines)}"
+        f"### {_title(run)}, {_gpu(run)}\n\n{_machine(run)}. The fastest peer's time over ours is"
+        f" {mean:.2f} in the geometric mean.\n\n{table([*header, 'peer / ours'], lines)}"
     )
 
 
@@ -133,7 +140,7 @@ def _gpu_means() -> Iterable[tuple[str, str, str, tuple[float, float, float]]]:
     for run in _gpu_runs():
         speedups = (pair.speedup for pair in pairs(Row(**row) for row in run["rows"]))
         kind = f"{run['dtype']}, {run['layout']}"
-        yield _NETWORKS[run["layers"]], kind, "H200", _spread(filter(None, speedups))
+        yield _NETWORKS[run["layers"]], kind, _gpu(run), _spread(filter(None, speedups))
     for (dtype, layout), layers in _by(
         _load("h200/depthwise_batch128.json")["layers"], "dtype", "layout"
     ):
