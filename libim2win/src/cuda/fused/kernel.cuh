@@ -1,5 +1,5 @@
 // im2win_fused. Persistent blocks: one or two warpgroups bring operands to shared memory
-// (staging.cuh, boxes.cuh, and a warp of them loader.cuh), two multiply (multiply_whole.cuh,
+// (staging.cuh, transpose.cuh, boxes.cuh, and a warp of them loader.cuh), two multiply (multiply_whole.cuh,
 // multiply_split.cuh) and write (writer.cuh). Where tiles are few, clusters of blocks share them out
 // (cluster_sums.cuh).
 #pragma once
@@ -101,7 +101,10 @@ __device__ __forceinline__ void multiply_and_write(const Arguments<typename T::E
 #pragma unroll 1
     for (int set = 0; set < T::kSets; ++set) {
       Writer<T>(a, block, locate(a, done.next()), set).write(sums[0], turn);
-      if constexpr (T::kSets > 1) sums[0] = sums[1];
+      if constexpr (T::kSets > 1) {
+        sums[0] = sums[1];
+        __syncwarp();  // lanes still read what the next set's sums are put in the place of
+      }
     }
   }
 }

@@ -147,10 +147,10 @@ class TransposedStaging {
   __device__ __forceinline__ int words() const {
     return a_.tile.images * a_.tile.raw.rows * static_cast<int>(a_.raw_words.divisor);
   }
-  /// Of the warp, for so many of a slab's units.
-  __device__ __forceinline__ int moves(int unit_bits) const {
+  /// Of a warp, for so many of a slab's units. The first one has the most.
+  __device__ __forceinline__ int moves(int unit_bits, int warp) const {
     const int all = ((words() << unit_bits) + kMatrices - 1) >> kBits;
-    return (all + kWarps - 1 - thread_ / 32) / kWarps;
+    return (all + kWarps - 1 - warp) / kWarps;
   }
 
   /// The warp's move of that number. Matrices are counted word by word; beyond the last it is that once more.
@@ -171,10 +171,10 @@ class TransposedStaging {
     return min(position - begin_, static_cast<uint32_t>(a_.tile.positions)) * kUnitBytes;
   }
 
-  /// So many slabs of the tap group.
+  /// So many slabs of the tap group. All warps do likewise, as pairs are shared out among them in another way.
   __device__ __forceinline__ void stage(int count) {
     const bool in_pairs = unit_bits() > kBits && a_.tile.raw.phase_bits <= kBits;
-    if (moves(unit_bits()) * a_.tile.raw.pixel_positions <= kFound) {
+    if (moves(unit_bits(), 0) * a_.tile.raw.pixel_positions <= kFound) {
       stage_found(count);
     } else if (in_pairs) {
       for (; count > 0; --count)
@@ -187,7 +187,8 @@ class TransposedStaging {
 
   /// Pixels that have several positions are read as often.
   __device__ __forceinline__ void stage_found(int count) {
-    const int places = a_.tile.raw.pixel_positions, moves = this->moves(unit_bits()) * places;
+    const int places = a_.tile.raw.pixel_positions;
+    const int moves = this->moves(unit_bits(), thread_ / 32) * places;
     // In units: where from, and where to.
     int32_t found[kFound] = {};
     int number = 0, place = 0;
@@ -228,7 +229,7 @@ class TransposedStaging {
     const uint32_t from_apart =
         static_cast<uint32_t>((kMatrices >> a_.tile.raw.phase_bits) * kWord * a_.raw_channel) *
         kElementBytes;
-    const int moves = this->moves(unit_bits);
+    const int moves = this->moves(unit_bits, thread_ / 32);
 #pragma unroll 1
     for (int first = 0; first < moves; first += kMoves) {
       uint32_t units[kMoves][kHalves][4], position[kMoves];
