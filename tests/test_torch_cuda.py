@@ -200,6 +200,21 @@ def test_a_weight_of_neighbouring_channels(
     torch.testing.assert_close(y.double(), expected.to(y.dtype).double(), rtol=0, atol=0)
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize(
+    ("n", "size", "k"), [(1, 224, 128), (1, 224, 64), (3, 112, 128), (2, 232, 96)]
+)
+def test_rows_of_many_words(torch: Any, n: int, size: int, k: int, dtype: str) -> None:
+    """Of which some warps of `im2win_fused` have registers for all theirs, some not; exactly."""
+    generator = torch.Generator("cuda").manual_seed(7)
+    shape = {"dtype": getattr(torch, dtype), "device": "cuda", "generator": generator}
+    x = torch.randint(-2, 3, (n, 64, size, size), **shape)
+    weight = torch.randint(-2, 3, (k, 64, 3, 3), **shape)
+    expected = torch.nn.functional.conv2d(x.double(), weight.double(), stride=2, padding=1)
+    y = im2win.conv2d(x, weight, stride=2, padding=1)
+    torch.testing.assert_close(y.double(), expected.to(y.dtype).double(), rtol=0, atol=0)
+
+
 @pytest.mark.parametrize("layout", ["contiguous_format", "channels_last"])
 @pytest.mark.parametrize(("n", "c", "size"), [(1, 512, 7), (4, 64, 20), (32, 512, 7), (32, 72, 12)])
 def test_tf32_is_rounded_not_cut_off(torch: Any, n: int, c: int, size: int, layout: str) -> None:

@@ -194,6 +194,22 @@ im2win_conv2d_desc random_boxes() {
   return desc;
 }
 
+/// Rows of so many words, to be transposed, that warps have registers for about as many of them.
+im2win_conv2d_desc random_lines() {
+  im2win_conv2d_desc desc = default_desc();
+  desc.n = between(1, 2);
+  desc.c = 64;
+  desc.k = 8 * between(1, 4);
+  desc.h = between(2, 4);
+  desc.w = 8 * between(24, 34);
+  desc.r = desc.s = 3;
+  desc.stride_h = desc.stride_w = between(1, 2);
+  desc.padding_top = desc.padding_bottom = desc.padding_left = desc.padding_right = 1;
+  desc.dtype = once_in(2) ? IM2WIN_FLOAT16 : IM2WIN_BFLOAT16;
+  desc.input_layout = desc.output_layout = IM2WIN_NCHW;
+  return desc;
+}
+
 /// Windows of single pixels, whose rows are as many whole words as not.
 im2win_conv2d_desc random_pixels() {
   im2win_conv2d_desc desc = default_desc();
@@ -278,6 +294,7 @@ void choose_epilogue(im2win_conv2d_desc& desc) {
 im2win_conv2d_desc random_shape(bool is_stem) {
   if (is_stem && once_in(4)) return random_rows();
   if (!is_stem && once_in(4)) return random_pixels();
+  if (!is_stem && once_in(8)) return random_lines();
   if (!is_stem && once_in(2)) return random_boxes();
 
   im2win_conv2d_desc desc = is_stem ? random_stem() : random_windows();
