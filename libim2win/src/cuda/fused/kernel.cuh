@@ -57,16 +57,6 @@ class TilesDone {
   const Tile& tile_;
 };
 
-/// Products do not need it, but ptxas does: it lets them wait for one another where their sums may be what is left of
-/// the last tile's outputs.
-template <class T>
-__device__ __forceinline__ void clear(SumsOfSets<T>& sums) {
-#pragma unroll
-  for (Sums<T::kSums>& set : sums)
-#pragma unroll
-    for (float& sum : set.sum) sum = im2win::cuda::ptx::fresh(0.0f);
-}
-
 template <class T>
 __device__ __forceinline__ void multiply_and_write(const Arguments<typename T::Element>& a,
                                                    Block<T> block, int warpgroup) {
@@ -91,7 +81,10 @@ __device__ __forceinline__ void multiply_and_write(const Arguments<typename T::E
   TilesDone done(a.tile, kTurns ? warpgroup : 0);
   for (; done.next() < a.tiles; done.advance(kEvery)) {
     SumsOfSets<T> sums;
-    if constexpr (T::kSets > 1) clear<T>(sums);
+    if constexpr (T::kSets > 1) {
+#pragma unroll
+      for (Sums<T::kSums>& set : sums) clear(set);
+    }
     if (kTurns && done.count() > 0) wait_to_start(warpgroup == 0);
     const bool more = done.next() < a.tiles - static_cast<int32_t>(gridDim.x);
     multiplier.multiply(locate(a, done.next()), more, sums);

@@ -1,6 +1,8 @@
 // What a thread that multiplies has of a tile: its sums, and how far they may be relied on.
 #pragma once
 
+#include "cuda/ptx.cuh"
+
 namespace im2win::cuda::fused {
 
 /// The sums of one thread, as wgmma lays them out (see Wgmma). A sum whose magnitude is below its
@@ -14,6 +16,14 @@ struct Sums {
 /// Of a warpgroup's sets of filters, one after another (KernelShape::filter_sets).
 template <class T>
 using SumsOfSets = Sums<T::kSums>[T::kSets];
+
+/// Products do not need it, but ptxas does: it lets them wait for one another where their sums may be what is left of
+/// outputs before.
+template <int kSums>
+__device__ __forceinline__ void clear(Sums<kSums>& sums) {
+#pragma unroll
+  for (float& sum : sums.sum) sum = ptx::fresh(0.0f);
+}
 
 /// Adds products of split operands, with factors that take their scales out again, of the thread's two filters.
 template <int kSums>

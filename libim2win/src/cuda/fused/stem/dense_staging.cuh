@@ -152,8 +152,8 @@ class DenseStaging {
     ring_.wait_empty();
     const int part = a_.bands.part_bytes / kUnitBytes;
     for_units([&](uint4* to, int i, int j) {
-      uint4 high,
-          low;  // in registers first: words that are written one by one are stored one by one
+      // In registers first: words that are written one by one are stored one by one.
+      uint4 high, low;
       split_unit(Unit(windows[i], j).x, scale.factor, high, low);
       to[0] = high;
       to[part] = low;

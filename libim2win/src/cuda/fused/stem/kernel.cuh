@@ -90,16 +90,6 @@ __device__ __forceinline__ InRow in_row(const Arguments<Element>& a, int chunk, 
           chunk + 1 < a.bands.chunks && end < a.q ? kSectorPixels : 0};
 }
 
-/// Products do not need it, but ptxas does: it lets them wait for one another where their sums may be what is left of
-/// the last piece's outputs. Before the warpgroup's turn it takes no time.
-template <class T>
-__device__ __forceinline__ void clear(Sums<T::kSums>& sums) {
-  if constexpr (T::kOperands != Operands::kSplit) {
-#pragma unroll
-    for (float& sum : sums.sum) sum = ptx::fresh(0.0f);
-  }
-}
-
 /// Of what a warpgroup has multiplied.
 template <class T>
 using WriterOf =
@@ -135,7 +125,8 @@ __device__ __forceinline__ void multiply_and_write(const Arguments<typename T::E
         continue;
       }
       Sums<T::kSums> sums;
-      clear<T>(sums);
+      // Before the warpgroup's turn it takes no time.
+      if constexpr (T::kOperands != Operands::kSplit) clear(sums);
       const int next = after(a, piece).row;
       multiplier.pass_bands(piece.row);
       turns.wait();
