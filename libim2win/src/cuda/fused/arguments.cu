@@ -161,20 +161,43 @@ Arguments<Element>::Arguments(const Problem& problem, const TileChoice& choice,
                                row_tiles.divisor * image_tiles.divisor);
 }
 
+namespace {
+
+/// As many slabs as make blocks that have something to do, of which there are enough.
+int32_t slabs_of_pack_block(const Problem& problem, const Tile& tile, const KernelShape& shape) {
+  constexpr int kFewBlocks = 512;
+  constexpr int64_t kMostElements = 1024;  // of a filter
+  if (tile.unit_columns == 0) return 1;    // which have one
+  int64_t elements = int64_t{tile.units} * tile.unit_channels * tile.group_rows * problem.s;
+  int64_t blocks =
+      problem.groups * filter_tiles(problem, shape) * shape.filters / kPackFilters * tile.slabs();
+  int32_t slabs = 1;
+  for (; slabs < kMaxPackSlabs && tile.chunks % (2 * slabs) == 0; slabs *= 2) {
+    elements *= 2;
+    blocks /= 2;
+    if (elements > kMostElements || blocks < kFewBlocks) break;
+  }
+  return slabs;
+}
+
+}  // namespace
+
 PackArguments::PackArguments(const Problem& problem, const TileChoice& choice,
                              const KernelShape& shape, Operands operands)
     : tile(choice.tile),
       order(choice.order),
       packed(packed_filter(problem, choice.tile, shape, operands)),
+      block_slabs(slabs_of_pack_block(problem, tile, shape)),
       filter_blocks(fused::filter_tiles(problem, shape) * shape.filters / kPackFilters),
-      slabs(tile.slabs()),
-      chunks(tile.chunks),
+      slabs(tile.slabs() / block_slabs),
+      chunks(tile.chunks / block_slabs),
       tile_blocks(shape.filters / kPackFilters),
       column_groups(tile.column_groups),
       slab_columns(tile.column_groups > 1 ? 1 : problem.s),
       rows{Divisor(tile.group_rows), Divisor(std::max(tile.group_rows - 1, 1))},
-      slab_channels(
-          std::min<int64_t>(problem.c_per_group(), int64_t{tile.units} * tile.unit_channels)),
+      slab_units{Divisor(2 * tile.steps[0].count), Divisor(std::max(2 * tile.steps[1].count, 1))},
+      block_channels(std::min<int64_t>(problem.c_per_group(),
+                                       int64_t{block_slabs} * tile.units * tile.unit_channels)),
       blocks(problem.groups * filter_blocks.divisor * slabs.divisor),
       filters_per_group(problem.k_per_group()),
       channels(problem.c_per_group()),
@@ -186,10 +209,10 @@ PackArguments::PackArguments(const Problem& problem, const TileChoice& choice,
   keeps_elements = is_kept && !is_dense(problem.filter);
   kept_bytes = is_kept && !keeps_elements ? problem.filter.elements() * element_bytes(problem.dtype)
                                           : int64_t{0};
-  const int64_t slab = slab_channels.divisor * tile.group_rows * slab_columns.divisor;
+  const int64_t slab = block_channels.divisor * tile.group_rows * slab_columns.divisor;
   const int64_t word = kUnitBytes / element_bytes(problem.dtype);
   pitch = static_cast<int32_t>((ceil_div(slab, word) | 1) * word);
-  channels_fastest = problem.filter.stride[1] == 1 && slab_channels.divisor > 1;
+  channels_fastest = problem.filter.stride[1] == 1 && block_channels.divisor > 1;
   words = operands != Operands::kSplit && tile.channel_bits == 0 && !has_merged_groups(problem) &&
           has_unit_words(problem.filter, channels, element_bytes(problem.dtype), tile);
   // All taps of some channels, which are neighbours.

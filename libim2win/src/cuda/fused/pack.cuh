@@ -14,11 +14,14 @@ namespace im2win::cuda::fused {
 constexpr int kPackFilters = 8;
 constexpr int kPackThreads = 32 * kPackFilters;
 
+/// And slabs, at most.
+constexpr int kMaxPackSlabs = 8;
+
 template <class Moved>
 struct PackShared {
   // Lanes look up different units, for which the parameters' constant memory is slow.
   FilterUnit order[kMaxSteps][2];
-  Scale scales[kPackFilters];
+  Scale scales[kMaxPackSlabs][kPackFilters];
   alignas(kUnitBytes) Moved elements[1];  // [filter][pitch]
 };
 
@@ -30,10 +33,13 @@ struct PackArguments {
   Tile tile;
   FilterOrder order;
   PackedFilter packed;
-  Divisor filter_blocks, slabs, chunks, tile_blocks;  // a block packs the filters of one slab
+  // A block packs the filters of so many slabs, neighbours of a tap group, which are counted together.
+  int32_t block_slabs;
+  Divisor filter_blocks, slabs, chunks, tile_blocks;
   Divisor column_groups;
   Divisor slab_columns, rows[2];  // of a slab's filters; rows by the kind of its tap group
-  Divisor slab_channels;          // at most
+  Divisor slab_units[2];          // likewise
+  Divisor block_channels;         // at most
   int64_t blocks;
   int64_t filters_per_group, channels;
   int32_t own_channels, own_filters;  // of a filter's group: see has_merged_groups
@@ -61,7 +67,7 @@ __device__ __forceinline__ int64_t steps_before(const Tile& tile, int tap_group,
 }
 
 /// What a block packs: through shared memory, as reads follow a filter and writes go from filter to
-/// filter.
+/// filter. A block of one slab of single pixels would take longer to start than to pack.
 template <Operands kOperands>
 class FilterPacker {
  public:
@@ -73,16 +79,16 @@ class FilterPacker {
     const auto [group, filter_block] = a.filter_blocks.divide(rest);
     const auto [tap_group, chunk] = a.chunks.divide(slab);
     const auto [tile, block_of_tile] = a.tile_blocks.divide(filter_block);
-    slab_ = slab;
-    chunk_ = chunk;
+    first_slab_ = slab * a.block_slabs;
+    chunk_ = chunk * a.block_slabs;
     tap_group_ = tap_group;
     const auto [row, column] = a.column_groups.divide(tap_group);
     first_row_ = row;
     first_column_ = column;
     kind_ = kind_of(a.tile, tap_group);
-    first_channel_ = chunk * a.tile.units * a.tile.unit_channels;
-    channels_ =
-        min(static_cast<int>(a.channels) - first_channel_, a.tile.units * a.tile.unit_channels);
+    const int block_channels = a.block_slabs * a.tile.units * a.tile.unit_channels;
+    first_channel_ = chunk * block_channels;
+    channels_ = min(static_cast<int>(a.channels) - first_channel_, block_channels);
     in_group_ = filter_block * kPackFilters;
     first_k_ = group * a.filters_per_group + in_group_;
     filters_ =
@@ -101,13 +107,13 @@ class FilterPacker {
                     line_words() * int64_t{kUnitBytes});
   }
 
-  /// A warp brings its filter's elements of the slab, in the order of memory, to [channel][tap row]
+  /// A warp brings its filter's elements of the slabs, in the order of memory, to [channel][tap row]
   /// [column]; zeros for filters that there are not and for
   /// channels that a filter has not. With `exact` it also writes them there, as they are.
-  __device__ __forceinline__ Magnitudes load(const Moved* filter, Moved* exact) {
+  __device__ __forceinline__ void load(const Moved* filter, Moved* exact) {
     const int own = static_cast<int>(threadIdx.x / 32);
     const bool channels_fastest = a_.channels_fastest;
-    const Divisor inner = channels_fastest ? a_.slab_channels : a_.slab_columns;
+    const Divisor inner = channels_fastest ? a_.block_channels : a_.slab_columns;
     const Divisor middle = channels_fastest ? a_.slab_columns : a_.rows[kind_];
     const int count = static_cast<int>(inner.divisor * middle.divisor) *
                       (channels_fastest ? static_cast<int>(a_.rows[kind_].divisor) : channels_);
@@ -116,7 +122,6 @@ class FilterPacker {
     filter += k * a_.stride[0];
     exact += k * a_.packed.exact_stride[0];
     const int64_t(&kept)[4] = a_.packed.exact_stride;
-    Magnitudes magnitudes;
 #pragma unroll 8
     for (int i = threadIdx.x % 32; i < count; i += 32) {
       // No branch: loads would wait for one another.
@@ -133,26 +138,18 @@ class FilterPacker {
           ptx::load_if(exists, filter + c * a_.stride[1] + r * a_.stride[2] + s * a_.stride[3]);
       if (channel < channels_) shared_.elements[own * a_.pitch + place(channel, row, column)] = x;
       if (a_.keeps_elements && exists) exact[c * kept[1] + r * kept[2] + s * kept[3]] = x;
-      if constexpr (kOperands == Operands::kSplit) magnitudes.add(x);
     }
-    return magnitudes;
   }
 
   /// Likewise, word by word.
-  __device__ __forceinline__ Magnitudes load_lines(const Moved* filter) {
+  __device__ __forceinline__ void load_lines(const Moved* filter) {
     const int own = static_cast<int>(threadIdx.x / 32), count = line_words();
     const uint4* from = reinterpret_cast<const uint4*>(filter + (first_k_ + own) * a_.stride[0] +
                                                        first_channel_ * a_.stride[1]);
     uint4* to = reinterpret_cast<uint4*>(shared_.elements + own * a_.pitch);
-    Magnitudes magnitudes;
 #pragma unroll 4
-    for (int i = threadIdx.x % 32; i < count; i += 32) {
-      const uint4 word = ptx::load_if(own < filters_, from + i);
-      to[i] = word;
-      if constexpr (kOperands == Operands::kSplit)
-        magnitudes.add(reinterpret_cast<const float4&>(word));
-    }
-    return magnitudes;
+    for (int i = threadIdx.x % 32; i < count; i += 32)
+      to[i] = ptx::load_if(own < filters_, from + i);
   }
 
   /// This block's part of the bytes that are kept as they lie.
@@ -169,37 +166,55 @@ class FilterPacker {
   /// the filter are units as they are, from there.
   __device__ __forceinline__ void store(const Moved* elements, char* packed) const {
     const int filter = static_cast<int>(threadIdx.x % kPackFilters);
-    const int count = 2 * a_.tile.steps[kind_].count;
+    const int units = 2 * a_.tile.steps[kind_].count, count = a_.block_slabs * units;
+    const int slab_channels = a_.tile.units * a_.tile.unit_channels;
     const int unit_bytes = a_.tile_filters * kUnitBytes;
     packed += tile_ * a_.packed.tile_bytes +
               steps_before(a_.tile, tap_group_, chunk_) * kStepUnits * unit_bytes +
               (first_in_tile_ + filter) * kUnitBytes;
     for (int i = static_cast<int>(threadIdx.x / kPackFilters); i < count; i += 32) {
       Moved x[kUnitElements];
-      const FilterUnit unit = shared_.order[i / 2][i % 2];
+      const auto [slab, in_slab] = a_.slab_units[kind_].divide(i);
+      const FilterUnit unit = shared_.order[in_slab / 2][in_slab % 2];
+      const int first_channel = slab * slab_channels;  // of the block's
       if (kOperands != Operands::kSplit && a_.words) {
-        load_word(unit, elements, filter, x);
+        load_word(unit, first_channel, elements, filter, x);
       } else if (a_.tile.unit_columns == 0) {
         follow(unit, filter, x);
       } else if (a_.tile.unit_channels == kUnitElements) {
-        gather_channels(unit, filter, x);
+        gather_channels(unit, first_channel, filter, x);
       } else {
-        gather(unit, filter, x);
+        gather(unit, first_channel, filter, x);
       }
       uint4* to = reinterpret_cast<uint4*>(packed + (i / 2 * kStepUnits + i % 2) * unit_bytes);
       if constexpr (kOperands == Operands::kSplit) {
-        split_unit(x, shared_.scales[filter].factor, to[0], to[2 * a_.tile_filters]);
+        split_unit(x, shared_.scales[slab][filter].factor, to[0], to[2 * a_.tile_filters]);
       } else {
         *to = pack_unit(x);
       }
     }
   }
 
-  /// The scale of this warp's filter.
-  __device__ __forceinline__ void store_scale(char* packed) const {
-    float* scales = reinterpret_cast<float*>(packed + a_.packed.scales);
-    scales[(tile_ * a_.tile.slabs() + slab_) * a_.tile_filters + first_in_tile_ +
-           threadIdx.x / 32] = marked(shared_.scales[threadIdx.x / 32]);
+  /// The scales of this warp's filter, which it has loaded.
+  __device__ __forceinline__ void store_scales(char* packed) {
+    __syncwarp();
+    const int own = static_cast<int>(threadIdx.x / 32);
+    const int slab_channels = a_.tile.units * a_.tile.unit_channels;
+    float* scales = reinterpret_cast<float*>(packed + a_.packed.scales) +
+                    (tile_ * a_.tile.slabs() + first_slab_) * a_.tile_filters + first_in_tile_ +
+                    own;
+    for (int slab = 0; slab < a_.block_slabs; ++slab) {
+      const int channels = min(channels_ - slab * slab_channels, slab_channels);
+      const Moved* elements = shared_.elements + own * a_.pitch + place(slab * slab_channels, 0, 0);
+      Magnitudes magnitudes;
+      for (int i = threadIdx.x % 32; i < place(channels, 0, 0); i += 32)
+        magnitudes.add(elements[i]);
+      magnitudes.merge_warp();
+      if (threadIdx.x % 32 != 0) continue;
+      const Scale scale = Scale::of(magnitudes);
+      shared_.scales[slab][own] = scale;
+      scales[slab * a_.tile_filters] = marked(scale);
+    }
   }
 
  private:
@@ -235,9 +250,10 @@ class FilterPacker {
   }
 
   /// A unit of channels alone.
-  __device__ __forceinline__ void gather_channels(const FilterUnit& unit, int filter,
-                                                  Moved (&x)[kUnitElements]) const {
-    const int bits = a_.tile.channel_bits, channel = a_.tile.channel(unit.unit, 0);
+  __device__ __forceinline__ void gather_channels(const FilterUnit& unit, int first_channel,
+                                                  int filter, Moved (&x)[kUnitElements]) const {
+    const int bits = a_.tile.channel_bits;
+    const int channel = first_channel + a_.tile.channel(unit.unit, 0);
     const int channels = unit.row >= 0 ? channels_ - channel : 0;
     const Moved* from =
         shared_.elements + filter * a_.pitch + place(channel, max(int{unit.row}, 0), unit.column);
@@ -246,7 +262,7 @@ class FilterPacker {
     for (int e = 0; e < kUnitElements; ++e) x[e] = e << bits < channels ? from[e * step] : Moved{};
   }
 
-  __device__ __forceinline__ void gather(const FilterUnit& unit, int filter,
+  __device__ __forceinline__ void gather(const FilterUnit& unit, int first_channel, int filter,
                                          Moved (&x)[kUnitElements]) const {
     const int channel_mask = a_.tile.unit_channels - 1, channel_bits = __popc(channel_mask);
     const int column_mask = a_.tile.unit_columns - 1, column_bits = __popc(column_mask);
@@ -254,7 +270,7 @@ class FilterPacker {
     const int rows = static_cast<int>(a_.rows[kind_].divisor);
 #pragma unroll
     for (int e = 0; e < kUnitElements; ++e) {
-      const int c = a_.tile.channel(unit.unit, e & channel_mask);
+      const int c = first_channel + a_.tile.channel(unit.unit, e & channel_mask);
       const int s = unit.column + (e >> channel_bits & column_mask);
       const int r = unit.row + (e >> (channel_bits + column_bits));
       const bool exists = unit.row >= 0 && c < channels_ && r < rows && s < columns;
@@ -262,9 +278,10 @@ class FilterPacker {
     }
   }
 
-  __device__ __forceinline__ void load_word(const FilterUnit& unit, const Moved* from, int filter,
+  __device__ __forceinline__ void load_word(const FilterUnit& unit, int first_channel,
+                                            const Moved* from, int filter,
                                             Moved (&x)[kUnitElements]) const {
-    const int channel = unit.unit * kUnitElements;
+    const int channel = first_channel + unit.unit * kUnitElements;
     const bool exists = unit.row >= 0 && filter < filters_ && channel < channels_;
     from += (first_k_ + filter) * a_.stride[0] + first_channel_ + channel +
             int64_t{first_row_ + unit.row * a_.tile.row_step} * a_.stride[2] +
@@ -285,9 +302,9 @@ class FilterPacker {
 
   const PackArguments& a_;
   PackShared<Moved>& shared_;
-  int slab_, chunk_, tap_group_, kind_;
+  int first_slab_, chunk_, tap_group_, kind_;
   int first_row_, first_column_;  // of the tap group
-  int first_channel_, channels_;  // of the slab
+  int first_channel_, channels_;  // of the slabs
   int in_group_;                  // the block's first filter
   int64_t first_k_;
   int filters_;  // of the block
@@ -309,20 +326,13 @@ __global__ void __launch_bounds__(kPackThreads)
   // When this goes on, all before it has ended: the next kernel may read inputs, but not the packed filter.
   ptx::wait_for_kernel_before();
   ptx::let_next_start();
-  Magnitudes magnitudes;
   if (a.lines) {
-    magnitudes = packer.load_lines(elements);
+    packer.load_lines(elements);
   } else if (!a.words || a.keeps_elements) {
-    magnitudes = packer.load(elements, reinterpret_cast<Moved*>(packed + a.packed.exact));
+    packer.load(elements, reinterpret_cast<Moved*>(packed + a.packed.exact));
   }
   packer.keep(reinterpret_cast<const char*>(filter), packed + a.packed.exact);
-  if constexpr (kOperands == Operands::kSplit) {
-    magnitudes.merge_warp();
-    if (threadIdx.x % 32 == 0) {
-      shared.scales[threadIdx.x / 32] = Scale::of(magnitudes);
-      packer.store_scale(packed);
-    }
-  }
+  if constexpr (kOperands == Operands::kSplit) packer.store_scales(packed);
   __syncthreads();
   packer.store(elements, packed);
 }
