@@ -97,6 +97,7 @@ struct Barriers {
   Ring<kMaxRawStages> raw;
   uint64_t outputs_full[2], outputs_empty[2];  // the boxes of 64 filters
   uint64_t sums;                               // from the other blocks of a cluster
+  uint64_t gaps_clear;                         // those of slabs: see clear_gaps
   SlabScale scales[kMaxSlabStages];
   Magnitudes magnitudes[2][kMaxStagingThreads / 32];
   Edges placed_for;                       // the table of places
@@ -107,6 +108,9 @@ static_assert(sizeof(Barriers) <= kBarrierBytes);
 __device__ __forceinline__ Barriers& barriers() {
   return *reinterpret_cast<Barriers*>(dynamic_shared_memory);
 }
+
+/// By those who stage: what has been cleared may be staged, too.
+__device__ __forceinline__ void wait_for_gaps() { wait(&barriers().gaps_clear, 0); }
 
 /// The parts of dynamic shared memory whose places depend on the tile.
 template <class T>

@@ -96,7 +96,11 @@ template <class T>
 class BulkFilters {
  public:
   __device__ __forceinline__ BulkFilters(const Arguments<typename T::Element>& a, Block<T> block)
-      : a_(a), block_(block), batches_(a) {
+      : a_(a),
+        batches_(a),
+        first_stage_(block.filter_stage(0)),
+        stages_(kept(a.tile.filter_stages)),
+        stage_bytes_(kept(block.layout.filter_stage)) {
     if constexpr (kFindsAhead) find_next();
   }
 
@@ -108,7 +112,7 @@ class BulkFilters {
   __device__ __forceinline__ void bring(bool is_starter) {
     if (is_starter) copy();
     batches_.advance();
-    cursor_.advance(a_.tile.filter_stages);
+    cursor_.advance(stages_);
     if constexpr (kFindsAhead) find_next();
   }
 
@@ -116,11 +120,16 @@ class BulkFilters {
   /// Where there are registers for it.
   static constexpr bool kFindsAhead = kHasBoxes<T>;
 
+  /// In a register, likewise: see OperandRings.
+  __device__ __forceinline__ static int32_t kept(int32_t x) {
+    return kFindsAhead ? im2win::cuda::ptx::fresh(x) : x;
+  }
+
   /// Before there is room for it: what is left then is to start the copy.
   __device__ __forceinline__ void find_next() {
     if (ended()) return;
     bytes_ = static_cast<uint32_t>(batches_.bytes());
-    to_ = block_.filter_stage(cursor_.stage);
+    to_ = first_stage_ + cursor_.stage * stage_bytes_;
     if (kHasBoxes<T> && a_.filters_boxed) {
       place_ = batches_.box();
 #pragma unroll
@@ -143,9 +152,10 @@ class BulkFilters {
   }
 
   const Arguments<typename T::Element>& a_;
-  Block<T> block_;
   FilterBatches<T> batches_;
   Cursor cursor_;
+  char* first_stage_;
+  int32_t stages_, stage_bytes_;
   // Of the next batch:
   uint32_t bytes_;
   char* to_;

@@ -68,10 +68,11 @@ __device__ __forceinline__ void multiply_and_write(const Arguments<typename T::E
   } else {
     TileColumns<T>::make_table(a, block);
   }
-  if (a.boxed)
-    clear_gaps<T>(a.tile, block, static_cast<int>(threadIdx.x) - T::kFirstMultiplier,
-                  kMultiplyingThreads);
+  // Who stages takes longer to begin.
+  clear_gaps<T>(a.tile, block, static_cast<int>(threadIdx.x) - T::kFirstMultiplier,
+                kMultiplyingThreads);
   ptx::named_barrier(kColumnsBarrier, kMultiplyingThreads);
+  if (threadIdx.x == T::kFirstMultiplier) ::cuda::ptx::mbarrier_arrive(&barriers().gaps_clear);
   // Half a tile apart at first, one warpgroup multiplies while the other writes; where both wait for the same
   // stages of filters, they meet again.
   if (!kTurns && warpgroup == 1) wait_to_start(false);
@@ -122,9 +123,10 @@ __device__ __forceinline__ void prepare(const Arguments<typename T::Element>& a)
       break;
     case 64:
       barriers().raw.initialize(
-          a.tile.raw.stages, kFilterThreads,
+          a.tile.raw.stages, a.tile.raw.boxed ? 1 : kFilterThreads,
           a.tile.raw.transposed() ? T::kStagingThreads / 32 : T::kStagingThreads);
       ptx::mbarrier_init(&barriers().sums, 1);
+      ptx::mbarrier_init(&barriers().gaps_clear, 1);
       for (int set = 0; set < kSets; ++set) {
         ptx::mbarrier_init(&barriers().outputs_full[set], kMultiplyingWarps / kSets);
         ptx::mbarrier_init(&barriers().outputs_empty[set], 1);

@@ -13,15 +13,14 @@ namespace im2win::cuda::fused {
 
 /// Whichever has room: to wait for the one would hold up the other, for which those that make room may
 /// be waiting.
-template <class T>
-__device__ __forceinline__ void load_filters_and_lines(const Arguments<typename T::Element>& a,
-                                                       Block<T> block) {
+template <class T, class Lines>
+__device__ __forceinline__ void load_in_turn(const Arguments<typename T::Element>& a,
+                                             Block<T> block, Lines lines) {
   constexpr unsigned kNanoseconds = 40;
   const bool is_starter = threadIdx.x % 32 == 0;
-  BulkFilters<T> filters(a, block);
-  RawStaging<T> lines(a, block);
   if (a.follows_packing)
     for (int i = 0; i < a.tile.raw.stages && !lines.ended(); ++i) lines.bring();
+  BulkFilters<T> filters(a, block);
   ptx::wait_for_kernel_before();  // which packs the filter, perhaps
   while (!filters.ended() || !lines.ended()) {
     // All lanes have seen it, then, or none goes on.
@@ -30,6 +29,16 @@ __device__ __forceinline__ void load_filters_and_lines(const Arguments<typename 
     if (filters_come) filters.bring(is_starter);
     if (lines_come) lines.bring();
     if (!filters_come && !lines_come) __nanosleep(kNanoseconds);
+  }
+}
+
+template <class T>
+__device__ __forceinline__ void load_filters_and_lines(const Arguments<typename T::Element>& a,
+                                                       Block<T> block) {
+  if (a.tile.raw.boxed) {
+    load_in_turn<T>(a, block, LineBoxes<T>(a, block));
+  } else {
+    load_in_turn<T>(a, block, RawStaging<T>(a, block));
   }
 }
 

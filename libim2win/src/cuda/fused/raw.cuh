@@ -68,7 +68,88 @@ __device__ __forceinline__ const Moved<T::kOperands>* origin(
          (int64_t{tile.group} * a.channels + first_channel) * a.stride_c;
 }
 
-/// By a warp: the lines of slab after slab.
+/// By a warp: boxes of lines, slab after slab, a lane each. How long that takes limits layers of few products a slab:
+/// where lines begin is found once a tap group.
+template <class T>
+class LineBoxes {
+ public:
+  using Element = typename T::Element;
+  using Moved = fused::Moved<T::kOperands>;
+
+  __device__ __forceinline__ LineBoxes(const Arguments<Element>& a, Block<T> block)
+      : a_(a),
+        ahead_(a),
+        lines_(block.raw(0)),
+        stages_(ptx::fresh(a.tile.raw.stages)),
+        stage_bytes_(ptx::fresh(a.shared.raw_stage)),
+        slab_channels_(ptx::fresh(a.tile.raw.box_channels())),
+        slab_bytes_(ptx::fresh((a.raw_phase << a.tile.raw.phase_bits) * kBytes)) {
+    const RawLines& lines = a.tile.raw;
+    const int lane = static_cast<int>(threadIdx.x % 32), parts = lines.apart ? 1 : lines.rows;
+    phase_ = lane & ((1 << lines.phase_bits) - 1);
+    part_ = lane >> lines.phase_bits;
+    has_box_ = part_ < parts;
+    lines_ += (phase_ * a.raw_phase + part_ * a.raw_line) * kBytes;
+    enter_group();
+  }
+
+  __device__ __forceinline__ bool ended() const { return ahead_.ended(a_); }
+  __device__ __forceinline__ bool has_room() { return barriers().raw.is_empty(to_); }
+
+  /// The next slab's; there is room.
+  __device__ __forceinline__ void bring() {
+    namespace ptx = ::cuda::ptx;
+    uint64_t* const full = &barriers().raw.full[to_.stage];
+    const int32_t at[] = {column_, channel_, row_, image_};
+    if (has_box_)
+      ptx::cp_async_bulk_tensor(ptx::space_cluster, ptx::space_global,
+                                lines_ + to_.stage * stage_bytes_, map_, at, full);
+    if (threadIdx.x % 32 == 0)
+      ptx::mbarrier_arrive_expect_tx(ptx::sem_release, ptx::scope_cta, ptx::space_shared, full,
+                                     static_cast<uint32_t>(slab_bytes_));
+    to_.advance(stages_);
+    channel_ += slab_channels_;
+    ahead_.advance(a_);
+    if (ahead_.slab.enters_group) enter_group();
+  }
+
+ private:
+  static constexpr int kBytes = sizeof(Moved), kWord = kUnitBytes / kBytes;
+
+  __device__ __forceinline__ void enter_group() {
+    if (ended()) return;
+    const TilePosition& tile = ahead_.tile;
+    const SlabShare& slab = ahead_.slab;
+    const int first_channel = tile.group * static_cast<int>(a_.channels) +
+                              slab.chunk * a_.tile.units * a_.tile.unit_channels;
+    channel_ = first_channel >> a_.tile.raw.phase_bits;
+    image_ = static_cast<int32_t>(tile.n);
+    if (a_.tile.raw.apart) {
+      const auto [phase, down] = phase_of_row(a_, slab.tap_group);
+      map_ = &a_.inputs[phase];
+      column_ = LinePixels<Element>(a_, tile, 0).begin(kWord);
+      row_ = tile.p + down;
+    } else {
+      map_ = &a_.inputs[0];
+      const int first = LinePixels<Element>(a_, tile, slab.tap_group).first(0);
+      column_ = ((phase_ * a_.h * a_.w + first) & -kWord) + part_ * a_.tile.raw.pitch;
+      row_ = 0;
+    }
+  }
+
+  const Arguments<Element>& a_;
+  SlabWalk<Element> ahead_;
+  Cursor to_;
+  char* lines_;  // the lane's, of the first stage
+  int32_t stages_, stage_bytes_, slab_channels_, slab_bytes_;
+  // The lane's box: which it is, and where, of the next slab.
+  int32_t phase_, part_;
+  bool has_box_;
+  const CUtensorMap* map_ = nullptr;
+  int32_t column_ = 0, channel_ = 0, row_ = 0, image_ = 0;
+};
+
+/// By a warp: the lines of slab after slab, by a copy each.
 template <class T>
 class RawStaging {
  public:
@@ -82,9 +163,7 @@ class RawStaging {
 
   /// The next slab's; there is room.
   __device__ __forceinline__ void bring() {
-    const uint32_t bytes = !a_.tile.raw.boxed  ? copy_lines()
-                           : a_.tile.raw.apart ? copy_rows()
-                                               : copy_planes();
+    const uint32_t bytes = copy_lines();
     ::cuda::ptx::mbarrier_arrive_expect_tx(::cuda::ptx::sem_release, ::cuda::ptx::scope_cta,
                                            ::cuda::ptx::space_shared,
                                            &barriers().raw.full[to_.stage], bytes);
@@ -97,47 +176,7 @@ class RawStaging {
     return ahead_.slab.chunk * a_.tile.units * a_.tile.unit_channels;
   }
 
-  __device__ __forceinline__ int first_in_input() const {
-    return ahead_.tile.group * static_cast<int>(a_.channels) + first_channel();
-  }
-
-  static constexpr int kWord = kUnitBytes / sizeof(Moved);
-
-  /// Returns the bytes that this thread has under way.
-  __device__ __forceinline__ uint32_t copy_rows() const {
-    if (threadIdx.x % 32 != 0) return 0;
-    const TilePosition& tile = ahead_.tile;
-    const auto [phase, down] = phase_of_row(a_, ahead_.slab.tap_group);
-    const int32_t at[] = {LinePixels<Element>(a_, tile, 0).begin(kWord), first_in_input(),
-                          tile.p + down, static_cast<int32_t>(tile.n)};
-    return copy_box(a_.inputs[phase], at, 0, a_.raw_phase);
-  }
-
-  /// Likewise; a lane has a part of a phase's lines.
-  __device__ __forceinline__ uint32_t copy_planes() const {
-    const RawLines& lines = a_.tile.raw;
-    const int lane = static_cast<int>(threadIdx.x % 32), bits = lines.phase_bits;
-    const int phase = lane & ((1 << bits) - 1), part = lane >> bits;
-    if (part >= lines.rows) return 0;
-    const TilePosition& tile = ahead_.tile;
-    const int first = LinePixels<Element>(a_, tile, ahead_.slab.tap_group).first(0);
-    const int32_t at[] = {((phase * a_.h * a_.w + first) & -kWord) + part * lines.pitch,
-                          first_in_input() >> bits, 0, static_cast<int32_t>(tile.n)};
-    return copy_box(a_.inputs[0], at, phase * a_.raw_phase + part * a_.raw_line,
-                    a_.tile.images * a_.raw_line);
-  }
-
-  /// To such an element of the stage; so many.
-  __device__ __forceinline__ uint32_t copy_box(const CUtensorMap& map, const int32_t (&at)[4],
-                                               int to, int count) const {
-    constexpr uint32_t kBytes = sizeof(Moved);
-    ::cuda::ptx::cp_async_bulk_tensor(::cuda::ptx::space_cluster, ::cuda::ptx::space_global,
-                                      block_.raw(to_.stage) + to * kBytes, &map, at,
-                                      &barriers().raw.full[to_.stage]);
-    return static_cast<uint32_t>(count) * kBytes;
-  }
-
-  /// Likewise; a lane has every 32nd line.
+  /// Returns the bytes that this thread has under way; a lane has every 32nd line.
   __device__ __forceinline__ uint32_t copy_lines() const {
     const LinePixels<Element> pixels(a_, ahead_.tile, ahead_.slab.tap_group);
     const int first_channel = this->first_channel();

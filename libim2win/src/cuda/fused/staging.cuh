@@ -7,7 +7,6 @@
 
 #include "cuda/fused/arguments.cuh"
 #include "cuda/fused/block.cuh"
-#include "cuda/fused/clear.cuh"
 #include "cuda/fused/operands.cuh"
 #include "cuda/fused/raw.cuh"
 #include "cuda/fused/slabs.cuh"
@@ -25,8 +24,6 @@ class WindowStaging {
       : a_(a), block_(block), thread_(static_cast<int>(threadIdx.x)) {}
 
   __device__ __forceinline__ void run() {
-    clear_gaps<T>(a_.tile, block_, thread_, T::kStagingThreads);
-    sync();  // some of these are staged, too, where boxes would have been
     bool is_first = true;
     for (SlabWalk<Element> at(a_); !at.ended(a_); at.advance(a_)) {
       const auto [tap_group, chunk, left, enters_group] = at.slab;
@@ -35,7 +32,7 @@ class WindowStaging {
         place(at.tile, tap.column);
         enter(at.tile, tap);
       }
-      if (is_first) wait_for_inputs(a_);
+      if (is_first) start();
       is_first = false;
       stage(chunk);
     }
@@ -47,6 +44,12 @@ class WindowStaging {
 
   __device__ __forceinline__ bool raw() const {
     return T::kInstructions == Instructions::kWgmma && a_.tile.raw.stages > 0;
+  }
+
+  /// Before the first slab.
+  __device__ __forceinline__ void start() const {
+    wait_for_inputs(a_);
+    wait_for_gaps();  // some of these are staged, too, where boxes would have been
   }
 
   /// Where a slab's elements come from: the rows' places and these channels.
