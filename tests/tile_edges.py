@@ -31,6 +31,8 @@ DENSE = [
     # Of im2win_fused, warpgroups that take turns, with several tiles a block, and sets of filters.
     Problem(n=12, c=16, h=60, w=60, k=64, padding=same(1)),
     Problem(n=5, c=16, h=60, w=60, k=136, padding=same(1)),
+    # Of im2win_fused, 240 columns a tile of 128 filters.
+    Problem(n=24, c=16, h=20, w=28, k=130, padding=same(1)),
     # Of im2win_fused in float32, 168 columns a tile.
     Problem(n=16, c=8, h=14, w=56, k=256),
     Problem(n=48, c=8, h=14, w=56, k=64),
@@ -92,6 +94,7 @@ DENSE = [
             Problem(n=36, c=64, h=28, w=28, k=100, r=1, s=1),
             Problem(n=96, c=40, h=16, w=16, k=20, r=1, s=1),
             Problem(n=4, c=128, h=12, w=10, k=256, r=1, s=1, groups=2),
+            Problem(n=48, c=384, h=12, w=8, k=384, r=1, s=1),
         )
         for problem in (pixels, pixels)
     ),

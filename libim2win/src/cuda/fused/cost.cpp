@@ -6,7 +6,8 @@
 namespace im2win::cuda::fused {
 
 // They fit the times of about 900 tiles of the paper's and ResNet-50's layers on an H200, those of split operands
-// of 190, and those of boxes of 1300, at batches of 8 to 128.
+// of 190, and those of boxes of TF32 1300, at batches of 8 to 128; those of 16 bits in boxes, rows of pixels and
+// transposed lines what such tiles of a layer take beside each other, of 1750, on an H100.
 struct CostModel::Rates {
   double norm;             // see cycles()
   double batch, slab_end;  // cycles of a warpgroup that multiplies, beside those of products
@@ -16,14 +17,16 @@ struct CostModel::Rates {
   double slab = 0, unit = 0;
   double boxed_slab = 0, boxed_unit = 0;
   double lined_slab = 0, lined_unit = 0, line = 0;
-  // Of a slab, of words that are read to be transposed, and of the units that they become.
-  double transposed_slab = 0, transposed_word = 0, transposed_unit = 0;
+  // Of words that are read to be transposed, and of the units that they become.
+  double transposed_word = 0, transposed_unit = 0;
   double latency = 0;      // until a slab has come that has room: others come meanwhile
   double few_threads = 1;  // times as long with half of the staging threads
   // Of writing a tile, its columns, if they go out by words or one by one, and pieces of memory; or of boxes.
   double tile = 0, column = 25, odd_column = 25, piece = 300;
+  double word_column = 25;  // of filters that are neighbours
   double stored_tile = 0, stored_column = 0;
   double alone = 0;  // part of the writing while nothing multiplies, unless warpgroups take turns
+  double last_column = 0;  // and of 128 filters of a column of the last tile, which nothing hides
 };
 
 const CostModel::Rates& CostModel::rates(const Tile& tile, bool copied) const {
@@ -43,7 +46,8 @@ const CostModel::Rates& CostModel::rates(const Tile& tile, bool copied) const {
                                    .tile = 430,
                                    .column = 28.5,
                                    .odd_column = 45,
-                                   .piece = 177};
+                                   .piece = 177,
+                                   .word_column = 39};
   static constexpr Rates kCopied = {.norm = 8,
                                     .batch = 450,
                                     .slab_end = 30,
@@ -51,24 +55,34 @@ const CostModel::Rates& CostModel::rates(const Tile& tile, bool copied) const {
                                     .slab = 450,
                                     .unit = 1.5,
                                     .few_threads = 1.3};
-  static constexpr Rates kBoxed = {.norm = 8,
-                                   .batch = 225,
-                                   .slab_end = 75,
-                                   .filters = 1.0 / 52,
-                                   .slab = 50,
-                                   .unit = 0.125,
-                                   .latency = 2000,
-                                   .stored_tile = 200,
-                                   .stored_column = 1.5,
-                                   .alone = 1};
-  static constexpr Rates kPixelRows = {.norm = 8,
-                                       .batch = 450,
+  static constexpr Rates kBoxed = {.norm = 4.5,
+                                   .batch = 357,
+                                   .slab_end = 115,
+                                   .unit = 0.52,
+                                   .latency = 2380,
+                                   .word_column = 50,
+                                   .stored_tile = 1110,
+                                   .stored_column = 12.6,
+                                   .last_column = 16.4};
+  static constexpr Rates kBoxedTf32 = {.norm = 8,
+                                       .batch = 225,
+                                       .slab_end = 75,
+                                       .filters = 1.0 / 52,
+                                       .slab = 50,
+                                       .unit = 0.125,
+                                       .latency = 2000,
+                                       .stored_tile = 200,
+                                       .stored_column = 1.5,
+                                       .alone = 1};
+  static constexpr Rates kPixelRows = {.norm = 1.5,
+                                       .batch = 0,
                                        .slab_end = 250,
-                                       .filters = 1.0 / 22,
-                                       .slab = 200,
+                                       .slab = 120,
                                        .unit = 0.5,
-                                       .stored_tile = 800,
-                                       .stored_column = 4};
+                                       .tile = 2600,
+                                       .stored_tile = 300,
+                                       .stored_column = 18.5,
+                                       .last_column = 9};
   static constexpr Rates kGathered = {.norm = 3.3,
                                       .batch = 560,
                                       .slab_end = 0,
@@ -85,19 +99,20 @@ const CostModel::Rates& CostModel::rates(const Tile& tile, bool copied) const {
                                       .odd_column = 20,
                                       .piece = 120};
   static constexpr Rates kTransposed = {.norm = 4,
-                                        .batch = 600,
-                                        .slab_end = 150,
-                                        .transposed_slab = 1480,
-                                        .transposed_word = 0.08,
-                                        .transposed_unit = 0.58,
-                                        .few_threads = 1.64,
-                                        .tile = 1230,
-                                        .column = 15,
-                                        .odd_column = 47,
-                                        .piece = 285};
+                                        .batch = 410,
+                                        .slab_end = 680,
+                                        .filters = 1.0 / 49,
+                                        .transposed_word = 0.42,
+                                        .transposed_unit = 0.76,
+                                        .few_threads = 1.47,
+                                        .tile = 1250,
+                                        .column = 7.3,
+                                        .odd_column = 9.3,
+                                        .piece = 235,
+                                        .last_column = 33};
   if (tile.raw.transposed()) return kTransposed;
   if (tile.pixel_rows) return kPixelRows;
-  if (tile.boxed()) return kBoxed;
+  if (tile.boxed()) return operands_ == Operands::kTf32 ? kBoxedTf32 : kBoxed;
   return split_ ? kSplit : copied ? kCopied : kGathered;
 }
 
@@ -130,7 +145,8 @@ double CostModel::cycles(const Tile& tile, const KernelShape& shape) const {
       power(products) + power(turns * own) + power(slabs * slab) + power(latency) + power(filters),
       1 / rates.norm);
   const double alone = shape.takes_turns ? 0 : rates.alone * writing;
-  return waves * (cycles + alone) + slab + pack_cycles(tile);
+  const double last = rates.last_column * shape.columns * shape.filters / 128;
+  return waves * (cycles + alone) + slab + last + pack_cycles(tile);
 }
 
 double CostModel::pack_cycles(const Tile& tile) const {
@@ -149,7 +165,7 @@ double CostModel::cluster_cycles(const Tile& tile, const KernelShape& shape) {
 double CostModel::write_cycles(const Tile& tile, const KernelShape& shape) const {
   const Rates& rates = this->rates(tile, has_units_);
   if (tile.stored) return rates.stored_tile + rates.stored_column * shape.columns;
-  if (problem_.output.stride[1] == 1) return (split_ ? 39.0 : 25.0) * shape.columns;
+  if (problem_.output.stride[1] == 1) return rates.word_column * shape.columns;
   // Neighbours in memory that a warp writes at once: memory takes longer for parts of its sectors, which
   // are where these begin and end.
   const bool is_odd = row_word(problem_, tile) == 1;
@@ -166,7 +182,7 @@ double CostModel::slab_cycles(const Tile& tile, const KernelShape& shape) const 
   if (tile.raw.transposed()) {
     const double words = double(tile.raw_lines()) * tile.raw.pitch / traits_.unit_elements;
     const double word = rates.transposed_word + rates.transposed_unit * tile.raw.pixel_positions;
-    return rates.transposed_slab + word * words * times;
+    return word * words * times;
   }
   const double units = all_units * times;
   if (tile.boxed() || tile.raw.stages == 0) return rates.slab + rates.unit * units;
