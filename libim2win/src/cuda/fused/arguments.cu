@@ -166,8 +166,8 @@ namespace {
 /// As many slabs as make blocks that have something to do, of which there are enough.
 int32_t slabs_of_pack_block(const Problem& problem, const Tile& tile, const KernelShape& shape) {
   constexpr int kFewBlocks = 512;
-  constexpr int64_t kMostElements = 1024;  // of a filter
-  if (tile.unit_columns == 0) return 1;    // which have one
+  constexpr int64_t kMostElements = 1024;  // of a filter: no more than one slab may have
+  static_assert(kMostElements <= kMaxSteps * 2 * 8);
   int64_t elements = int64_t{tile.units} * tile.unit_channels * tile.group_rows * problem.s;
   int64_t blocks =
       problem.groups * filter_tiles(problem, shape) * shape.filters / kPackFilters * tile.slabs();

@@ -69,7 +69,7 @@ __device__ __forceinline__ const Moved<T::kOperands>* origin(
 }
 
 /// By a warp: boxes of lines, slab after slab, a lane each. How long that takes limits layers of few products a slab:
-/// where lines begin is found once a tap group.
+/// where lines begin is found once a tap group. Shared memory has no room for more boxes than lanes, twice.
 template <class T>
 class LineBoxes {
  public:
