@@ -109,9 +109,6 @@ __device__ __forceinline__ Barriers& barriers() {
   return *reinterpret_cast<Barriers*>(dynamic_shared_memory);
 }
 
-/// By those who stage: what has been cleared may be staged, too.
-__device__ __forceinline__ void wait_for_gaps() { wait(&barriers().gaps_clear, 0); }
-
 /// The parts of dynamic shared memory whose places depend on the tile.
 template <class T>
 struct Block {

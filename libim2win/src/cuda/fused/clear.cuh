@@ -15,11 +15,11 @@ __device__ __forceinline__ void clear(char* memory, int unit) {
 }
 
 /// See SharedLayout. A slab has lines of units with room at their ends: each of a part's units; or planes
-/// that are boxes. By so many threads, of which this is one.
+/// that are boxes. By the threads that multiply: who stages takes longer to begin.
 template <class T>
-__device__ __forceinline__ void clear_gaps(const Tile& tile, Block<T> block, int thread,
-                                           int threads) {
+__device__ __forceinline__ void clear_gaps(const Tile& tile, Block<T> block) {
   if (T::kShape.pixel_rows) return;
+  const int thread = static_cast<int>(threadIdx.x) - T::kFirstMultiplier;
   const int box = tile.box_rows * tile.images * tile.pitch;
   const int lines = tile.boxed() ? tile.planes : traits(T::kOperands).parts * tile.units;
   const int pitch = tile.boxed() ? tile.plane_positions * tile.row_units : tile.positions_pitch;
@@ -30,12 +30,21 @@ __device__ __forceinline__ void clear_gaps(const Tile& tile, Block<T> block, int
   for (int stage = 0; stage < tile.slab_stages; ++stage) {
     char* const slab = block.slab(stage);
 #pragma unroll 1
-    for (int i = thread; i < gaps; i += threads) clear(slab, i / gap * pitch + used + i % gap);
+    for (int i = thread; i < gaps; i += kMultiplyingThreads)
+      clear(slab, i / gap * pitch + used + i % gap);
 #pragma unroll 1
-    for (int i = thread; i < overrun; i += threads) clear(slab, lines * pitch + i);
+    for (int i = thread; i < overrun; i += kMultiplyingThreads) clear(slab, lines * pitch + i);
   }
   if constexpr (T::kInstructions == Instructions::kWgmma)
     ::cuda::ptx::fence_proxy_async(::cuda::ptx::space_shared);
+}
+
+/// By those who stage, before the first slab: for inputs, and for gaps, where boxes have positions that are staged,
+/// too, if the input cannot come as boxes, and transposed pixels go that have no position.
+template <class Element>
+__device__ __forceinline__ void wait_to_stage(const Arguments<Element>& a) {
+  wait_for_inputs(a);
+  wait(&barriers().gaps_clear, 0);
 }
 
 /// Lines of channels that units have and the input has not stay as they are here.

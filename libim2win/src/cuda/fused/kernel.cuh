@@ -68,9 +68,7 @@ __device__ __forceinline__ void multiply_and_write(const Arguments<typename T::E
   } else {
     TileColumns<T>::make_table(a, block);
   }
-  // Who stages takes longer to begin.
-  clear_gaps<T>(a.tile, block, static_cast<int>(threadIdx.x) - T::kFirstMultiplier,
-                kMultiplyingThreads);
+  clear_gaps<T>(a.tile, block);
   ptx::named_barrier(kColumnsBarrier, kMultiplyingThreads);
   if (threadIdx.x == T::kFirstMultiplier) ::cuda::ptx::mbarrier_arrive(&barriers().gaps_clear);
   // Half a tile apart at first, one warpgroup multiplies while the other writes; where both wait for the same

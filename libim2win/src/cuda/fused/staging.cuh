@@ -7,6 +7,7 @@
 
 #include "cuda/fused/arguments.cuh"
 #include "cuda/fused/block.cuh"
+#include "cuda/fused/clear.cuh"
 #include "cuda/fused/operands.cuh"
 #include "cuda/fused/raw.cuh"
 #include "cuda/fused/slabs.cuh"
@@ -32,7 +33,7 @@ class WindowStaging {
         place(at.tile, tap.column);
         enter(at.tile, tap);
       }
-      if (is_first) start();
+      if (is_first) wait_to_stage(a_);
       is_first = false;
       stage(chunk);
     }
@@ -44,12 +45,6 @@ class WindowStaging {
 
   __device__ __forceinline__ bool raw() const {
     return T::kInstructions == Instructions::kWgmma && a_.tile.raw.stages > 0;
-  }
-
-  /// Before the first slab.
-  __device__ __forceinline__ void start() const {
-    wait_for_inputs(a_);
-    wait_for_gaps();  // some of these are staged, too, where boxes would have been
   }
 
   /// Where a slab's elements come from: the rows' places and these channels.

@@ -12,6 +12,7 @@
 
 #include "cuda/fused/arguments.cuh"
 #include "cuda/fused/block.cuh"
+#include "cuda/fused/clear.cuh"
 #include "cuda/fused/raw.cuh"
 #include "cuda/fused/slabs.cuh"
 #include "cuda/ptx.cuh"
@@ -34,7 +35,7 @@ class TransposedStaging {
          number += static_cast<int32_t>(gridDim.x)) {
       for (SlabShare share(a_.tile); share.left > 0; share.leave_group(a_.tile)) {
         enter(locate(a_, number), share.tap_group);
-        if (is_first) start();
+        if (is_first) wait_to_stage(a_);
         is_first = false;
         stage(share.of_group(a_.tile));
       }
@@ -48,12 +49,6 @@ class TransposedStaging {
   static constexpr int kElementBytes = 2;
   static constexpr int kWord = kUnitBytes / kElementBytes;
   static constexpr int kWarps = T::kStagingThreads / 32;
-
-  /// Before the first slab.
-  __device__ __forceinline__ void start() const {
-    wait_for_inputs(a_);
-    wait_for_gaps();  // what has no position goes there
-  }
 
   /// What is moved at a time, units of a word or of some. Of the row of a matrix whose place this lane gives, bytes
   /// from the beginning of a stage of lines; of the pixel whose unit goes to where this lane says, where its position
