@@ -48,7 +48,9 @@ class Search {
     for (int units = 1; units <= 8; units *= 2) {
       if (units > 1 && units / 2 >= channel_units) break;
       for (const bool rows_apart : {false, true}) {
-        for (const Columns how : {Columns::kShared, Columns::kApart, Columns::kBySlabs}) {
+        for (const Columns how :
+             {Columns::kShared, Columns::kInPairs, Columns::kApart, Columns::kBySlabs}) {
+          if (how == Columns::kInPairs && problem_.s < 3) continue;
           if (how == Columns::kBySlabs && !(boxes_ && problem_.s > 1)) continue;
           TapColumns columns;
           if (!arrange_columns(problem_, unit_columns_, how, columns)) continue;

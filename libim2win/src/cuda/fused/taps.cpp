@@ -1,6 +1,7 @@
 #include "cuda/fused/taps.hpp"
 
 #include <algorithm>
+#include <climits>
 #include <numeric>
 
 #include "checked.hpp"
@@ -46,30 +47,31 @@ void place_units(const Tile& tile, const TapColumns& columns, int row_shift, int
 
 std::pair<int, int> TapColumns::locate(int s) const {
   const int x = s * dilation;
-  if (apart) return {s / step, 0};
-  const int phase = x % stride;
-  const int plane = static_cast<int>(std::find(origin, origin + planes, phase) - origin);
-  return {plane, x / stride};
+  int plane = 0;
+  while (plane < planes && !reaches(plane, x, extra)) ++plane;
+  return {plane, plane < planes ? (x - origin[plane]) / stride : 0};
+}
+
+bool TapColumns::reaches(int plane, int x, int most) const {
+  return (x - origin[plane]) % stride == 0 && (x - origin[plane]) / stride <= most;
 }
 
 bool arrange_columns(const Problem& problem, int unit_columns, Columns how, TapColumns& columns) {
-  const bool apart = how != Columns::kShared;
+  const int most = how == Columns::kShared ? INT_MAX : how == Columns::kInPairs ? 1 : 0;
   columns.step = unit_columns;
   columns.stride = static_cast<int>(problem.stride_w);
   columns.dilation = static_cast<int>(problem.dilation_w);
-  columns.apart = apart;
   const int s_count = static_cast<int>(problem.s);
   columns.count = static_cast<int>(ceil_div(s_count, unit_columns));
   if (columns.count > 2 * kMaxSteps) return false;  // more than a slab's steps have units
   for (int s = 0; s < s_count; s += unit_columns) {
     const int x = s * columns.dilation;
-    const int origin = apart ? x : x % columns.stride;
-    int* end = columns.origin + columns.planes;
-    if (apart || std::find(columns.origin, end, origin) == end) {
-      if (columns.planes == kMaxPlanes) return false;
-      columns.origin[columns.planes++] = origin;
-    }
-    if (!apart) columns.extra = std::max(columns.extra, x / columns.stride);
+    int plane = 0;
+    while (plane < columns.planes && !columns.reaches(plane, x, most)) ++plane;
+    if (plane == kMaxPlanes) return false;
+    if (plane == columns.planes)
+      columns.origin[columns.planes++] = how == Columns::kShared ? x % columns.stride : x;
+    columns.extra = std::max(columns.extra, (x - columns.origin[plane]) / columns.stride);
   }
   if (how == Columns::kBySlabs) {
     columns.groups = columns.count;

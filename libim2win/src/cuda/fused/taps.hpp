@@ -8,9 +8,10 @@
 
 namespace im2win::cuda::fused {
 
-/// Tap columns that are congruent modulo the stride share a plane. Apart, each has its own, which takes
-/// more room but no halo; by slabs, also its own slab.
-enum class Columns { kShared, kApart, kBySlabs };
+/// Tap columns that are congruent modulo the stride share a plane. In pairs, those that are neighbours in it do, so that
+/// it has a halo of one position; apart, each has its own, which takes more room but no halo; by slabs, also its own
+/// slab.
+enum class Columns { kShared, kInPairs, kApart, kBySlabs };
 
 /// Of the taps' columns: in which plane each is, and how far into it.
 struct TapColumns {
@@ -21,10 +22,11 @@ struct TapColumns {
   int count = 0;   // units of a tap row, of one channel unit
   int step = 1;    // tap columns of a unit
   int stride = 1, dilation = 1;
-  bool apart = false;
 
   /// The plane and the shift within its rows of tap column `s`.
   std::pair<int, int> locate(int s) const;
+  /// Whether a tap that far to the right is in the plane, no more than so many positions from its origin.
+  bool reaches(int plane, int x, int most) const;
 };
 
 /// False where that makes too many planes or units.

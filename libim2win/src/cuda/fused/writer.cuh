@@ -167,11 +167,12 @@ class Writer {
     constexpr int kTogether = 5;
 #pragma unroll
     for (int first = 0; first < T::kShape.columns; first += 8 * kTogether) {
+      const int eights = min(kTogether, (T::kShape.columns - first) / 8);
       BoxRows rows[kTogether];
 #pragma unroll
-      for (int i = 0; i < kTogether; ++i) find_rows(boxes, first + 8 * i, rows[i]);
+      for (int i = 0; i < eights; ++i) find_rows(boxes, first + 8 * i, rows[i]);
 #pragma unroll
-      for (int i = 0; i < kTogether; ++i) put(rows[i], &sums.sum[first / 2 + 4 * i], end);
+      for (int i = 0; i < eights; ++i) put(rows[i], &sums.sum[first / 2 + 4 * i], end);
     }
   }
 
