@@ -69,8 +69,8 @@ __device__ __forceinline__ void multiply_and_write(const Arguments<typename T::E
     TileColumns<T>::make_table(a, block);
   }
   clear_gaps<T>(a.tile, block);
+  ::cuda::ptx::mbarrier_arrive(&barriers().gaps_clear);
   ptx::named_barrier(kColumnsBarrier, kMultiplyingThreads);
-  if (threadIdx.x == T::kFirstMultiplier) ::cuda::ptx::mbarrier_arrive(&barriers().gaps_clear);
   // Half a tile apart at first, one warpgroup multiplies while the other writes; where both wait for the same
   // stages of filters, they meet again.
   if (!kTurns && warpgroup == 1) wait_to_start(false);
@@ -124,7 +124,7 @@ __device__ __forceinline__ void prepare(const Arguments<typename T::Element>& a)
           a.tile.raw.stages, a.tile.raw.boxed ? 1 : kFilterThreads,
           a.tile.raw.transposed() ? T::kStagingThreads / 32 : T::kStagingThreads);
       ptx::mbarrier_init(&barriers().sums, 1);
-      ptx::mbarrier_init(&barriers().gaps_clear, 1);
+      ptx::mbarrier_init(&barriers().gaps_clear, kMultiplyingThreads);
       for (int set = 0; set < kSets; ++set) {
         ptx::mbarrier_init(&barriers().outputs_full[set], kMultiplyingWarps / kSets);
         ptx::mbarrier_init(&barriers().outputs_empty[set], 1);
