@@ -214,6 +214,16 @@ __device__ __forceinline__ void store_shared_if(bool condition, uint32_t address
                : "memory");
 }
 
+/// To shared memory, likewise.
+__device__ __forceinline__ void store_unit_if(bool condition, uint4* to, uint4 x) {
+  asm volatile(
+      "{\n.reg .pred c;\nsetp.ne.b32 c, %0, 0;\n@c st.shared.v4.b32 [%1], {%2, %3, %4, %5};\n}\n" ::
+          "r"(static_cast<int>(condition)),
+      "r"(static_cast<uint32_t>(__cvta_generic_to_shared(to))), "r"(x.x), "r"(x.y), "r"(x.z),
+      "r"(x.w)
+      : "memory");
+}
+
 /// To an address in shared memory.
 __device__ __forceinline__ void store_shared(uint32_t address, float2 x) {
   asm volatile("st.shared.v2.b32 [%0], {%1, %2};" ::"r"(address), "f"(x.x), "f"(x.y) : "memory");
@@ -346,6 +356,18 @@ __device__ __forceinline__ int thread_in_block(int first = 0) {
   thread -= first;
   __builtin_assume(thread >= 0);
   return thread;
+}
+
+/// The same number, of which ptxas, too, knows nothing: conditions on it are not kept for others that are the same.
+/// By whole warps.
+__device__ __forceinline__ int32_t unknown(int32_t x) { return __shfl_xor_sync(~0u, x, 0); }
+
+/// True in one lane of a warp, all of which ask. Of compute capability 9.0.
+__device__ __forceinline__ bool elect() {
+  int elected;
+  asm volatile("{\n.reg .pred e;\nelect.sync _|e, 0xffffffff;\nselp.b32 %0, 1, 0, e;\n}\n"
+               : "=r"(elected));
+  return elected != 0;
 }
 
 /// The same number, of which the compiler knows nothing: what is computed from it is computed here.

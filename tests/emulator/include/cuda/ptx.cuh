@@ -196,6 +196,11 @@ inline void prefetch(const void*, int64_t) {}
 inline void let_next_start() {}
 inline void wait_for_kernel_before() { emulator::wait_for_kernel_before(); }
 
+inline void store_unit_if(bool condition, uint4* to, uint4 x) {
+  if (condition) *to = x;
+}
+inline int32_t unknown(int32_t x) { return x; }
+inline bool elect() { return threadIdx.x % 32 == 0; }
 inline int thread_in_block(int first = 0) { return static_cast<int>(threadIdx.x) - first; }
 template <class T>
 T fresh(const T& x) {

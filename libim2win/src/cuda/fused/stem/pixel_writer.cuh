@@ -30,10 +30,9 @@ class PixelWriter {
     const int filters = this->filters(first), all = a_.sets * T::kShape.filters;
     constexpr int kThreads = T::kShape.multiplying_threads();
     for (int i = warpgroup_ * 128 + thread_; i < all; i += kThreads) {
-      FilterEnd end = {1, 0};
-      if (i < filters) end.bias = a_.outputs.bias(first_k(first) + i);
-      if constexpr (kSplit)
-        if (i < filters) end.scale = filter_scales<T>(a_, first)[i];
+      FilterEnd end;
+      end.bias = i < filters ? a_.outputs.bias(first_k(first) + i) : 0;
+      if constexpr (kSplit) end.scale = i < filters ? filter_scales<T>(a_, first)[i] : 1;
       all_ends()[i] = end;
     }
     ptx::named_barrier(kColumnsBarrier, kThreads);
@@ -46,6 +45,8 @@ class PixelWriter {
   /// `tile` begins with them, of the block's set of filters of that number.
   __device__ __forceinline__ void write(const Sums<T::kSums>& sums, const TilePosition& tile,
                                         int set, InRow) {
+    // What is computed from it is not kept from chunk to chunk: registers do not suffice for that.
+    thread_ = ptx::unknown(thread_);
     ends_ = all_ends() + set * T::kShape.filters;
     const int pixels = min(a_.q - tile.q, min(a_.tile.columns, T::kShape.columns));
     Element* const row = a_.outputs.data() + a_.outputs.pixel(tile.n, tile.p, tile.q).output +
@@ -68,6 +69,7 @@ class PixelWriter {
 
  private:
   static constexpr bool kSplit = T::kOperands == Operands::kSplit;
+  using FilterEnd = stem::FilterEnd<kSplit>;
   static constexpr bool kHalves = sizeof(Element) == 2;
   static constexpr int kRounds = T::kShape.filters / kPixelPatchFilters;
   static constexpr int kOwn = kPixelPatchFilters / 4;  // filters of a patch that a warp writes
@@ -252,7 +254,8 @@ class PixelWriter {
   }
 
   __device__ __forceinline__ float finished(float sum, const FilterEnd& end) const {
-    return ptx::max_or_nan(fmaf(sum, end.scale, end.bias), a_.outputs.low());
+    return ptx::max_or_nan(kSplit ? fmaf(sum, end.scale, end.bias) : sum + end.bias,
+                           a_.outputs.low());
   }
 
   /// The thread's sums of the patch's filters (see Wgmma).

@@ -109,6 +109,17 @@ class SectorRows {
   template <bool kMayBeOdd, class Finished>
   __device__ __forceinline__ void write_rows(const Sums<T::kSums>& sums, const Finished& finished,
                                              int columns, InRow in_row, bool is_aligned) const {
+    if (columns > T::kShape.columns - kEight) {
+      write_rows<kMayBeOdd, true>(sums, finished, columns, in_row, is_aligned);
+    } else {
+      write_rows<kMayBeOdd, false>(sums, finished, columns, in_row, is_aligned);
+    }
+  }
+
+  /// `kFull`: only the first and last sectors may be parts.
+  template <bool kMayBeOdd, bool kFull, class Finished>
+  __device__ __forceinline__ void write_rows(const Sums<T::kSums>& sums, const Finished& finished,
+                                             int columns, InRow in_row, bool is_aligned) const {
     float2 ends[2] = {};
     if (in_row.before > 0) {
       const float4 both = *ends_;
@@ -116,33 +127,26 @@ class SectorRows {
       ends[1] = {both.z, both.w};
     }
     const Extent extent = {-in_row.before, min(columns, T::kShape.columns)};
-    // Then only its first and last sectors may be parts.
-    const bool is_full = extent.end > T::kShape.columns - kEight;
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const Row row(*this, half);
       float2 before = ends[half];
-      const auto write = [&](const auto& store) {
 #pragma unroll
-        for (int i = 0; i < kEights; ++i) {
-          const float* const sum = &sums.sum[4 * i + 2 * half];
-          const float2 now = {finished(sum[0], half), finished(sum[1], half)};
-          store(i, before, now);
-          before = now;
-        }
-      };
-      const auto store_parts = [&](int i, float2 before, float2 now) {
-        row.template store_parts<kMayBeOdd>(i, before, now, extent);
-      };
-      if (is_full) {
-        write([&](int i, float2 before, float2 now) {
-          if (i == 0 || i == kEights - 1) return store_parts(i, before, now);
+      for (int i = 0; i < kEights; ++i) {
+        const float* const sum = &sums.sum[4 * i + 2 * half];
+        const float2 now = {finished(sum[0], half), finished(sum[1], half)};
+        if (kFull && i > 0 && i < kEights - 1) {
           row.template store<kMayBeOdd>(i, before, now);
-        });
-      } else {
-        write(store_parts);
+        } else {
+          row.template store_parts<kMayBeOdd>(i, before, now, extent);
+        }
+        before = now;
       }
-      if (in_row.after == 0 && !is_aligned) store_parts(kEights, before, {0, 0});
+      // None if others of the row are to be written with them. (Not a branch: ptxas would keep its condition in local
+      // memory, which comes behind all stores.)
+      if (!is_aligned)
+        row.template store_parts<kMayBeOdd>(kEights, before, {0, 0},
+                                            {extent.begin, in_row.after > 0 ? 0 : extent.end});
       ends[half] = before;
     }
     if (in_row.after > 0) *ends_ = {ends[0].x, ends[0].y, ends[1].x, ends[1].y};

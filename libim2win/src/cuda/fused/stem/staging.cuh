@@ -81,14 +81,18 @@ class BandRing {
                                       int warpgroup)
       : a_(a), block_(block), to_{warpgroup, 0}, warpgroup_(warpgroup) {}
 
-  __device__ __forceinline__ static int thread() { return threadIdx.x % kThreads; }
+  /// Of the warpgroup. Looked up each time: what is kept from band to band may be in local memory, which comes behind
+  /// all that is loaded.
+  __device__ __forceinline__ static int thread() { return ptx::thread_in_block() % kThreads; }
 
   __device__ __forceinline__ void wait_empty() const { barriers().bands.wait_empty(to_); }
   __device__ __forceinline__ uint4* units() const {
     return reinterpret_cast<uint4*>(block_.slab(to_.stage));
   }
   __device__ __forceinline__ void hand_over() {
-    barriers().bands.arrive_full_by_warp(to_.stage);
+    ::cuda::ptx::fence_proxy_async(::cuda::ptx::space_shared);
+    __syncwarp();
+    if (ptx::elect()) barriers().bands.arrive_full(to_.stage);
     for (int i = 0; i < T::kShape.staging_warpgroups; ++i) to_.advance(a_.bands.stages);
   }
 
@@ -97,7 +101,7 @@ class BandRing {
     magnitudes.merge_warp();
     Magnitudes(&shared)[4] = barriers().magnitudes[warpgroup_][turn_];
     turn_ ^= 1;
-    if (threadIdx.x % 32 == 0) shared[thread() / 32] = magnitudes;
+    if (ptx::elect()) shared[thread() / 32] = magnitudes;
     ptx::named_barrier(kFirstStagingBarrier + warpgroup_, kThreads);
     for (const Magnitudes& of_warp : shared) magnitudes.merge(of_warp);
     return Scale::of(magnitudes);
@@ -317,18 +321,19 @@ class BandStaging {
     if constexpr (kAhead<kCount>) more = load<kApart, kCount>(next);
     const Scale scale = ring_.find_scale(magnitudes);
     ring_.wait_empty();
+    ring_.tell_scale(scale);
     const int part = a_.bands.part_bytes / kUnitBytes;
 #pragma unroll
-    for (int i = 0; i < kCount; ++i)
+    for (int i = 0; i < kCount; ++i) {
+      const bool exists = this->exists(i);
 #pragma unroll
-      for (int j = 0; j < kPositions; ++j)
-        if (runs_[i].row != kOutside) {
-          uint4 high, low;
-          split_unit(UnitElements(elements[i], j).x, scale.factor, high, low);
-          place(i)[j] = high;
-          place(i)[part + j] = low;
-        }
-    ring_.tell_scale(scale);
+      for (int j = 0; j < kPositions; ++j) {
+        uint4 high, low;
+        split_unit(UnitElements(elements[i], j).x, scale.factor, high, low);
+        ptx::store_unit_if(exists, place(i) + j, high);
+        ptx::store_unit_if(exists, place(i) + part + j, low);
+      }
+    }
     ring_.hand_over();
     if constexpr (!kAhead<kCount>) more = load<kApart, kCount>(next);
     return more;
@@ -345,6 +350,12 @@ class BandStaging {
         for (int c = 0; c < kColumns; c += 2)
           magnitudes.add(elements[i][row][c], elements[i][row][min(c + 1, kColumns - 1)]);
     return magnitudes;
+  }
+
+  /// Whether the thread has so many runs. Not a branch, across which ptxas would keep predicates in local memory: that
+  /// comes behind all that is loaded.
+  __device__ __forceinline__ bool exists(int run) const {
+    return ptx::unknown(runs_[run].row) != kOutside;
   }
 
   /// Where the first unit of a run of the band goes.

@@ -187,8 +187,9 @@ SharedLayout stem_layout(const StemChoice& choice, const KernelShape& shape, Ope
   layout.patches = layout.slabs + choice.bands.stages * layout.slab;
   if (shape.pixel_major) {  // there is no table of columns, but one of filters
     layout.columns = layout.patches + shape.multiplying_warpgroups * kPixelPatchBytes;
-    layout.total =
-        layout.columns + choice.sets * shape.filters * static_cast<int32_t>(sizeof(FilterEnd));
+    const auto end = static_cast<int32_t>(operands == Operands::kSplit ? sizeof(FilterEnd<true>)
+                                                                       : sizeof(FilterEnd<false>));
+    layout.total = layout.columns + choice.sets * shape.filters * end;
     return layout;
   }
   if (shape.runs) {

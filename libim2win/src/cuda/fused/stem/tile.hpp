@@ -49,8 +49,14 @@ constexpr int run_pixels(const KernelShape& shape, int element_bytes) {
 constexpr int run_pitch(const KernelShape& shape) { return run_columns(shape) + 8; }
 
 /// What becomes of a filter's pixel-major sums.
+template <bool kScaled>
 struct FilterEnd {
   float scale;  // that of its elements taken out; see filter_scales
+  float bias;
+};
+template <>
+struct FilterEnd<false> {
+  static constexpr float scale = 1;
   float bias;
 };
 
