@@ -358,10 +358,6 @@ __device__ __forceinline__ int thread_in_block(int first = 0) {
   return thread;
 }
 
-/// The same number, of which ptxas, too, knows nothing: conditions on it are not kept for others that are the same.
-/// By whole warps.
-__device__ __forceinline__ int32_t unknown(int32_t x) { return __shfl_xor_sync(~0u, x, 0); }
-
 /// True in one lane of a warp, all of which ask. Of compute capability 9.0.
 __device__ __forceinline__ bool elect() {
   int elected;
@@ -385,6 +381,10 @@ __device__ __forceinline__ uint4 fresh(uint4 x) {
   asm volatile("" : "+r"(x.x), "+r"(x.y), "+r"(x.z), "+r"(x.w));
   return x;
 }
+
+/// The same number, of which ptxas, too, knows nothing: conditions on it are not kept for others that are the same.
+/// By whole warps.
+__device__ __forceinline__ int32_t unknown(int32_t x) { return __shfl_xor_sync(~0u, x, 0); }
 
 /// All of these, which point to global memory, are computed before what follows, each in registers of its own. That
 /// they do the compiler no longer sees, and would have each access find out.

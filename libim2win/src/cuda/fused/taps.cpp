@@ -46,14 +46,14 @@ void place_units(const Tile& tile, const TapColumns& columns, int row_shift, int
 }  // namespace
 
 std::pair<int, int> TapColumns::locate(int s) const {
-  const int x = s * dilation;
-  int plane = 0;
-  while (plane < planes && !reaches(plane, x, extra)) ++plane;
-  return {plane, plane < planes ? (x - origin[plane]) / stride : 0};
+  const int plane = plane_of(s * dilation, extra);
+  return {plane, shift(plane, s * dilation)};
 }
 
-bool TapColumns::reaches(int plane, int x, int most) const {
-  return (x - origin[plane]) % stride == 0 && (x - origin[plane]) / stride <= most;
+int TapColumns::plane_of(int x, int most) const {
+  int plane = 0;
+  while (plane < planes && ((x - origin[plane]) % stride != 0 || shift(plane, x) > most)) ++plane;
+  return plane;
 }
 
 bool arrange_columns(const Problem& problem, int unit_columns, Columns how, TapColumns& columns) {
@@ -66,12 +66,11 @@ bool arrange_columns(const Problem& problem, int unit_columns, Columns how, TapC
   if (columns.count > 2 * kMaxSteps) return false;  // more than a slab's steps have units
   for (int s = 0; s < s_count; s += unit_columns) {
     const int x = s * columns.dilation;
-    int plane = 0;
-    while (plane < columns.planes && !columns.reaches(plane, x, most)) ++plane;
+    const int plane = columns.plane_of(x, most);
     if (plane == kMaxPlanes) return false;
     if (plane == columns.planes)
       columns.origin[columns.planes++] = how == Columns::kShared ? x % columns.stride : x;
-    columns.extra = std::max(columns.extra, (x - columns.origin[plane]) / columns.stride);
+    columns.extra = std::max(columns.extra, columns.shift(plane, x));
   }
   if (how == Columns::kBySlabs) {
     columns.groups = columns.count;

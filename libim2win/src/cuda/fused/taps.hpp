@@ -25,8 +25,9 @@ struct TapColumns {
 
   /// The plane and the shift within its rows of tap column `s`.
   std::pair<int, int> locate(int s) const;
-  /// Whether a tap that far to the right is in the plane, no more than so many positions from its origin.
-  bool reaches(int plane, int x, int most) const;
+  /// The first plane that has a tap that far to the right, at most so many positions from its origin; or `planes`.
+  int plane_of(int x, int most) const;
+  int shift(int plane, int x) const { return (x - origin[plane]) / stride; }
 };
 
 /// False where that makes too many planes or units.
