@@ -48,9 +48,11 @@ def test_the_limit_is_kept_or_refused(target: Target) -> None:
         if limit >= 2 * single:
             plan = capi.create_plan(desc, target.device, target.algorithm, 1, limit)
             assert capi.workspace_bytes(plan) <= limit
-    if single > 0:
-        with pytest.raises(im2win.Im2winError, match=f"limit_bytes is {single // 2}: .* needs"):
-            capi.create_plan(desc, target.device, target.algorithm, 1, single // 2)
+    # A packed filter may be larger for one image than for all.
+    too_little = min(single, whole) // 2
+    if too_little > 0:
+        with pytest.raises(im2win.Im2winError, match=f"limit_bytes is {too_little}: .* needs"):
+            capi.create_plan(desc, target.device, target.algorithm, 1, too_little)
 
 
 @pytest.mark.parametrize("problem", [PROBLEM, FEW_PIXELS], ids=str)

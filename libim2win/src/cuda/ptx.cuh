@@ -341,6 +341,14 @@ __device__ __forceinline__ void prefetch(const void* p, int64_t bytes) {
 #endif
 }
 
+/// Asks for a line, on a condition, as load_if loads.
+__device__ __forceinline__ void prefetch_if(bool condition, const void* p) {
+  asm volatile("{\n.reg .pred c;\nsetp.ne.b32 c, %0, 0;\n@c prefetch.global.L2 [%1];\n}\n" ::"r"(
+                   static_cast<int>(condition)),
+               "l"(p)
+               : "memory");
+}
+
 /// A tensor's description, for copies of its boxes (PTX ISA, prefetch.tensormap).
 __device__ __forceinline__ void prefetch(const CUtensorMap& map) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
@@ -370,6 +378,14 @@ __device__ __forceinline__ bool elect() {
 __device__ __forceinline__ int32_t fresh(int32_t x) {
   asm volatile("" : "+r"(x));
   return x;
+}
+
+/// What it points to is not known to be a parameter of the kernel: lanes that read different ones do so as from global
+/// memory, and not one after another from the constant one.
+template <class X>
+__device__ __forceinline__ const X* fresh(const X* p) {
+  asm volatile("" : "+l"(p));
+  return p;
 }
 
 __device__ __forceinline__ float fresh(float x) {

@@ -49,11 +49,13 @@ class Stem final : public PackedConvolution<Element> {
     return tile;
   }
 
-  void launch(const Buffers& buffers, void* stream, bool follows_packing) const override {
+  void launch(const Buffers& buffers, const ExactFilter<Element>& exact, void* stream,
+              bool follows_packing) const override {
     Arguments<Element> a = arguments_;
     a.follows_packing = follows_packing;
     a.input = static_cast<const Element*>(buffers.input);
     a.filters = static_cast<const char*>(buffers.filter);
+    a.exact = exact;
     a.outputs.bind(buffers);
     if (reinterpret_cast<uintptr_t>(buffers.output) % kUnitBytes != 0) a.write_elements();
     if (a.stored) a.output = boxed_.map_output(buffers.output);

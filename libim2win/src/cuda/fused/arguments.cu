@@ -196,8 +196,9 @@ PackArguments::PackArguments(const Problem& problem, const TileChoice& choice,
       slab_columns(tile.column_groups > 1 ? 1 : problem.s),
       rows{Divisor(tile.group_rows), Divisor(std::max(tile.group_rows - 1, 1))},
       slab_units{Divisor(2 * tile.steps[0].count), Divisor(std::max(2 * tile.steps[1].count, 1))},
-      block_channels(std::min<int64_t>(problem.c_per_group(),
-                                       int64_t{block_slabs} * tile.units * tile.unit_channels)),
+      block_channels(tile.unit_columns == 0
+                         ? problem.c_per_group()
+                         : int64_t{block_slabs} * tile.units * tile.unit_channels),
       blocks(problem.groups * filter_blocks.divisor * slabs.divisor),
       filters_per_group(problem.k_per_group()),
       channels(problem.c_per_group()),
@@ -219,6 +220,9 @@ PackArguments::PackArguments(const Problem& problem, const TileChoice& choice,
   const int64_t all = problem.c_per_group() * problem.r * problem.s;
   lines = !words && tile.slabs() == tile.chunks && problem.filter.is_nchw() && slab % word == 0 &&
           all % word == 0 && !has_merged_groups(problem);
+  // Few mostly start before the kernel before has ended; others rather start at once.
+  constexpr int64_t kFewBlocks = 128;
+  rehearses = loads_elements() && blocks <= kFewBlocks;
   std::copy(std::begin(problem.filter.stride), std::end(problem.filter.stride), stride);
 }
 

@@ -17,14 +17,21 @@ namespace im2win::cuda::fused {
 
 /// The packed filter: [group][tile of filters][step][part][2 units][filter][16 bytes], the steps of
 /// all slabs in turn; then, of split operands, a scale for each filter and slab,
-/// [group][tile of filters][slab][filter]; then the filter itself, for sums that are formed again: dense,
-/// in the order of memory or, where that has gaps, KCRS.
+/// [group][tile of filters][slab][filter]; then, unless that is at hand, the filter itself, for sums that are formed
+/// again: dense, in the order of memory or, where that has gaps, KCRS.
 /// Or the filter as it is, if it comes as boxes.
 struct PackedFilter {
   int64_t tile_bytes;     // of a filter tile's steps
   int64_t scales, exact;  // where they start
   int64_t exact_stride[4];
   int64_t bytes;
+};
+
+/// The filter as it is.
+template <class Element>
+struct ExactFilter {
+  const Element* data = nullptr;
+  int64_t stride[4] = {};
 };
 
 /// Counted from those of a slab's group.
@@ -85,6 +92,7 @@ struct Arguments {
   bool words;            // whether 16 filters' outputs are aligned words of 16 bytes
   // Whether the kernel before packs the filter, and all before that has ended.
   bool follows_packing = false;
+  ExactFilter<Element> exact;
 
   Arguments(const Problem& problem, const TileChoice& choice, const KernelShape& shape,
             Operands operands);

@@ -231,9 +231,9 @@ class GatheredFilters {
 
   __device__ __forceinline__ void gather() const {
     const auto [at] = batches_.box();
-    const int64_t(&stride)[4] = a_.packed.exact_stride;
-    const Moved* from =
-        reinterpret_cast<const Moved*>(a_.filters) + at[0] + at[2] * stride[2] + at[1] * stride[3];
+    const int64_t(&stride)[4] = a_.exact.stride;
+    const Moved* from = reinterpret_cast<const Moved*>(a_.exact.data) + at[0] + at[2] * stride[2] +
+                        at[1] * stride[3];
     char* to = block_.filter_stage(cursor_.stage);
     const int units = a_.tile.units;
     for (int i = lane_; i < T::kShape.filters * units; i += 32) {

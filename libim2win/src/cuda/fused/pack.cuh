@@ -13,21 +13,28 @@ namespace im2win::cuda::fused {
 /// Filters of a block, a warp each.
 constexpr int kPackFilters = 8;
 constexpr int kPackThreads = 32 * kPackFilters;
+/// Of a multiprocessor, at a time.
+constexpr int kPackBlocks = 4;
 
 /// And slabs, at most.
 constexpr int kMaxPackSlabs = 8;
 
+/// Where a unit's elements are among a filter's of a slab: the first one's place, and which of them exist.
+struct UnitPlace {
+  int32_t first;
+  uint32_t exists;  // a bit for each
+};
+
 template <class Moved>
 struct PackShared {
-  // Lanes look up different units, for which the parameters' constant memory is slow.
   FilterUnit order[kMaxSteps][2];
+  UnitPlace places[kMaxSteps][2];
   Scale scales[kMaxPackSlabs][kPackFilters];
   alignas(kUnitBytes) Moved elements[1];  // [filter][pitch]
 };
 
-/// A slab's steps have two units of eight elements at most for each filter.
-constexpr int64_t kMaxPackSharedBytes =
-    sizeof(PackShared<float>) + int64_t{kPackFilters} * (kMaxSteps * 2 * 8 + 4) * 4;
+/// A slab's steps have two units of eight elements at most for each filter: there is room on any device.
+static_assert(sizeof(PackShared<float>) + kPackFilters * (kMaxSteps * 2 * 8 + 4) * 4 <= 99 * 1024);
 
 struct PackArguments {
   Tile tile;
@@ -39,7 +46,7 @@ struct PackArguments {
   Divisor column_groups;
   Divisor slab_columns, rows[2];  // of a slab's filters; rows by the kind of its tap group
   Divisor slab_units[2];          // likewise
-  Divisor block_channels;         // at most
+  Divisor block_channels;         // those that a block's slabs have units for
   int64_t blocks;
   int64_t filters_per_group, channels;
   int32_t own_channels, own_filters;  // of a filter's group: see has_merged_groups
@@ -52,10 +59,20 @@ struct PackArguments {
   bool keeps_elements;
   bool channels_fastest;  // of the filter's dimensions
   bool words;             // whether units are 16-byte words of the filter
+  bool rehearses;         // see FilterPacker::pack
   int64_t stride[4];
 
   PackArguments(const Problem& problem, const TileChoice& choice, const KernelShape& shape,
                 Operands operands);
+
+  /// Or words.
+  constexpr bool loads_elements() const { return !lines && !words; }
+
+  /// Of the filter as it is.
+  void keep_nothing() {
+    kept_bytes = 0;
+    keeps_elements = false;
+  }
 };
 
 /// The steps of a filter tile before those of a slab.
@@ -91,65 +108,112 @@ class FilterPacker {
     channels_ = min(static_cast<int>(a.channels) - first_channel_, block_channels);
     in_group_ = filter_block * kPackFilters;
     first_k_ = group * a.filters_per_group + in_group_;
-    filters_ =
-        min(static_cast<int>(a.filters_per_group) - filter_block * kPackFilters, kPackFilters);
     tile_ = int64_t{group} * a.filter_tiles + tile;
     first_in_tile_ = block_of_tile * kPackFilters;
+    filters_ = min(static_cast<int>(a.filters_per_group) - in_group_, kPackFilters);
   }
 
-  __device__ __forceinline__ int kind() const { return kind_; }
+  /// What takes long to look up and to compute, before the kernel before has ended.
+  __device__ __forceinline__ void place_units() {
+    const FilterUnit* const order = &a_.order.unit[kind_][0][0];
+    const int count = 2 * a_.tile.steps[kind_].count;
+    if (takes_words()) {
+      for (int i = threadIdx.x; i < count; i += kPackThreads)
+        shared_.order[i / 2][i % 2] = order[i];
+      return;
+    }
+    for (int e = 0; e < kUnitElements; ++e) {
+      const UnitElement at = element(e);
+      offset_[e] = place(at.channel << a_.tile.channel_bits, at.row, at.column);
+    }
+    // There are many.
+    const FilterUnit* const units = ptx::fresh(order);
+    for (int i = threadIdx.x; i < count; i += kPackThreads) {
+      const FilterUnit unit = units[i];
+      shared_.places[i / 2][i % 2] = a_.tile.unit_columns == 0 ? run(unit) : place_of(unit);
+    }
+  }
+
+  /// All that is left. Or, if not `acts`, a rehearsal, which asks for the filter to come to the L2 cache: instructions
+  /// that are gone through for the first time, and memory while much is written, take longer than all else that is to
+  /// do for a small filter.
+  __device__ __forceinline__ void pack(const Moved* filter, char* packed, bool acts) {
+    acts_ = acts;
+    if (a_.lines) {
+      load_lines(filter);
+    } else if (!takes_words()) {
+      load(filter);
+    }
+    if (acts) {
+      if (a_.keeps_elements)
+        keep_elements(filter, reinterpret_cast<Moved*>(packed + a_.packed.exact));
+      if (a_.kept_bytes > 0) keep(reinterpret_cast<const char*>(filter), packed + a_.packed.exact);
+    }
+    if constexpr (kOperands == Operands::kSplit) store_scales(packed);
+    __syncthreads();
+    store(filter, packed);
+  }
 
   /// Asks for the words of load_lines() to come to the L2 cache. A kernel that writes them may still run.
   __device__ __forceinline__ void prefetch_lines(const Moved* filter) const {
-    const int own = static_cast<int>(threadIdx.x / 32);
+    const int own = own_filter();
     if (threadIdx.x % 32 == 0 && own < filters_)
       ptx::prefetch(filter + (first_k_ + own) * a_.stride[0] + first_channel_ * a_.stride[1],
                     line_words() * int64_t{kUnitBytes});
   }
 
   /// A warp brings its filter's elements of the slabs, in the order of memory, to [channel][tap row]
-  /// [column]; zeros for filters that there are not and for
-  /// channels that a filter has not. With `exact` it also writes them there, as they are.
-  __device__ __forceinline__ void load(const Moved* filter, Moved* exact) {
-    const int own = static_cast<int>(threadIdx.x / 32);
-    const bool channels_fastest = a_.channels_fastest;
-    const Divisor inner = channels_fastest ? a_.block_channels : a_.slab_columns;
-    const Divisor middle = channels_fastest ? a_.slab_columns : a_.rows[kind_];
-    const int count = static_cast<int>(inner.divisor * middle.divisor) *
-                      (channels_fastest ? static_cast<int>(a_.rows[kind_].divisor) : channels_);
-    const int64_t k = first_k_ + own;
-    const int first_own = (in_group_ + own) / a_.own_filters * a_.own_channels;
-    filter += k * a_.stride[0];
-    exact += k * a_.packed.exact_stride[0];
-    const int64_t(&kept)[4] = a_.packed.exact_stride;
-#pragma unroll 8
-    for (int i = threadIdx.x % 32; i < count; i += 32) {
-      // No branch: loads would wait for one another.
-      const auto [line, fastest] = inner.divide(i);
-      const auto [slowest, between] = middle.divide(line);
-      const int channel = channels_fastest ? fastest : slowest;
-      const int row = channels_fastest ? slowest : between;
-      const int column = channels_fastest ? between : fastest;
-      const int64_t c = first_channel_ + channel - first_own;  // of the filter's
-      const int64_t r = first_row_ + row * a_.tile.row_step;
-      const int s = first_column_ + column;
-      const bool exists = own < filters_ && channel < channels_ && c >= 0 && c < a_.own_channels;
-      const Moved x =
-          ptx::load_if(exists, filter + c * a_.stride[1] + r * a_.stride[2] + s * a_.stride[3]);
-      if (channel < channels_) shared_.elements[own * a_.pitch + place(channel, row, column)] = x;
-      if (a_.keeps_elements && exists) exact[c * kept[1] + r * kept[2] + s * kept[3]] = x;
+  /// [column]; zeros for filters that there are not and for channels that a filter has not.
+  __device__ __forceinline__ void load(const Moved* filter) {
+    Moved* const own = shared_.elements + own_filter() * a_.pitch;
+    const int count = elements();
+    // So many loads at a time, without a branch: they would wait for one another, and memory is far away.
+    constexpr int kTogether = 8;
+#pragma unroll 1
+    for (int first = threadIdx.x % 32; first < count; first += 32 * kTogether) {
+      Moved x[kTogether];
+      int to[kTogether];
+#pragma unroll
+      for (int j = 0; j < kTogether; ++j) {
+        const FilterElement at = filter_element(first + 32 * j);
+        const bool exists = at.exists && first + 32 * j < count;
+        const Moved* const from = filter + at.offset(a_.stride);
+        if (!acts_) ptx::prefetch_if(exists, from);
+        x[j] = ptx::load_if(exists && acts_, from);
+        to[j] = at.place;
+      }
+#pragma unroll
+      for (int j = 0; j < kTogether; ++j)
+        if (first + 32 * j < count) own[to[j]] = x[j];
     }
   }
 
-  /// Likewise, word by word.
+  /// And writes them, as they are.
+  __device__ __forceinline__ void keep_elements(const Moved* filter, Moved* exact) const {
+#pragma unroll 1
+    for (int i = threadIdx.x % 32; i < elements(); i += 32)
+      if (const FilterElement at = filter_element(i); at.exists)
+        exact[at.offset(a_.packed.exact_stride)] = filter[at.offset(a_.stride)];
+  }
+
+  /// As load() does, word by word.
   __device__ __forceinline__ void load_lines(const Moved* filter) {
-    const int own = static_cast<int>(threadIdx.x / 32), count = line_words();
+    const int own = own_filter(), exist = own < filters_ ? line_words() : 0;
     const uint4* from = reinterpret_cast<const uint4*>(filter + (first_k_ + own) * a_.stride[0] +
                                                        first_channel_ * a_.stride[1]);
     uint4* to = reinterpret_cast<uint4*>(shared_.elements + own * a_.pitch);
-#pragma unroll 4
-    for (int i = threadIdx.x % 32; i < count; i += 32)
-      to[i] = ptx::load_if(own < filters_, from + i);
+    const int count = elements() / kWord;
+    constexpr int kTogether = 4;
+#pragma unroll 1
+    for (int first = threadIdx.x % 32; first < count; first += 32 * kTogether) {
+      uint4 x[kTogether];
+#pragma unroll
+      for (int j = 0; j < kTogether; ++j)
+        x[j] = ptx::load_if(first + 32 * j < exist, from + first + 32 * j);
+#pragma unroll
+      for (int j = 0; j < kTogether; ++j)
+        if (first + 32 * j < count) to[first + 32 * j] = x[j];
+    }
   }
 
   /// This block's part of the bytes that are kept as they lie.
@@ -166,39 +230,23 @@ class FilterPacker {
   /// the filter are units as they are, from there.
   __device__ __forceinline__ void store(const Moved* elements, char* packed) const {
     const int filter = static_cast<int>(threadIdx.x % kPackFilters);
-    const int units = 2 * a_.tile.steps[kind_].count, count = a_.block_slabs * units;
     const int slab_channels = a_.tile.units * a_.tile.unit_channels;
-    const int unit_bytes = a_.tile_filters * kUnitBytes;
-    packed += tile_ * a_.packed.tile_bytes +
-              steps_before(a_.tile, tap_group_, chunk_) * kStepUnits * unit_bytes +
-              (first_in_tile_ + filter) * kUnitBytes;
-    for (int i = static_cast<int>(threadIdx.x / kPackFilters); i < count; i += 32) {
-      Moved x[kUnitElements];
-      const auto [slab, in_slab] = a_.slab_units[kind_].divide(i);
-      const FilterUnit unit = shared_.order[in_slab / 2][in_slab % 2];
-      const int first_channel = slab * slab_channels;  // of the block's
-      if (kOperands != Operands::kSplit && a_.words) {
-        load_word(unit, first_channel, elements, filter, x);
-      } else if (a_.tile.unit_columns == 0) {
-        follow(unit, filter, x);
-      } else if (a_.tile.unit_channels == kUnitElements) {
-        gather_channels(unit, first_channel, filter, x);
-      } else {
-        gather(unit, first_channel, filter, x);
-      }
-      uint4* to = reinterpret_cast<uint4*>(packed + (i / 2 * kStepUnits + i % 2) * unit_bytes);
-      if constexpr (kOperands == Operands::kSplit) {
-        split_unit(x, shared_.scales[slab][filter].factor, to[0], to[2 * a_.tile_filters]);
-      } else {
-        *to = pack_unit(x);
-      }
+    if (takes_words()) {
+      store_units<false>(packed, filter, [&](int slab, int unit, Moved(&x)[kUnitElements]) {
+        load_word(shared_.order[unit / 2][unit % 2], slab * slab_channels, elements, filter, x);
+      });
+    } else {
+      const Moved* const own = shared_.elements + filter * a_.pitch;
+      store_units<true>(packed, filter, [&](int slab, int unit, Moved(&x)[kUnitElements]) {
+        gather(shared_.places[unit / 2][unit % 2], own + place(slab * slab_channels, 0, 0), x);
+      });
     }
   }
 
   /// The scales of this warp's filter, which it has loaded.
   __device__ __forceinline__ void store_scales(char* packed) {
     __syncwarp();
-    const int own = static_cast<int>(threadIdx.x / 32);
+    const int own = own_filter();
     const int slab_channels = a_.tile.units * a_.tile.unit_channels;
     float* scales = reinterpret_cast<float*>(packed + a_.packed.scales) +
                     (tile_ * a_.tile.slabs() + first_slab_) * a_.tile_filters + first_in_tile_ +
@@ -213,11 +261,38 @@ class FilterPacker {
       if (threadIdx.x % 32 != 0) continue;
       const Scale scale = Scale::of(magnitudes);
       shared_.scales[slab][own] = scale;
-      scales[slab * a_.tile_filters] = marked(scale);
+      if (acts_) scales[slab * a_.tile_filters] = marked(scale);
     }
   }
 
  private:
+  /// Calls find(slab, unit, elements) for each of a filter's.
+  template <bool kMayRehearse, class Find>
+  __device__ __forceinline__ void store_units(char* packed, int filter, const Find& find) const {
+    const int units = 2 * a_.tile.steps[kind_].count, count = a_.block_slabs * units;
+    const int unit_bytes = a_.tile_filters * kUnitBytes;
+    packed += tile_ * a_.packed.tile_bytes +
+              steps_before(a_.tile, tap_group_, chunk_) * kStepUnits * unit_bytes +
+              (first_in_tile_ + filter) * kUnitBytes;
+    for (int i = static_cast<int>(threadIdx.x / kPackFilters); i < count; i += 32) {
+      Moved x[kUnitElements];
+      const auto [slab, unit] = a_.slab_units[kind_].divide(i);
+      find(slab, unit, x);
+      uint4* to = reinterpret_cast<uint4*>(packed + (i / 2 * kStepUnits + i % 2) * unit_bytes);
+      if constexpr (kOperands == Operands::kSplit) {
+        uint4 high, low;
+        split_unit(x, shared_.scales[slab][filter].factor, high, low);
+        if (kMayRehearse && !acts_) continue;
+        to[0] = high;
+        to[2 * a_.tile_filters] = low;
+      } else {
+        const uint4 word = pack_unit(x);
+        if (kMayRehearse && !acts_) continue;
+        *to = word;
+      }
+    }
+  }
+
   template <class Word>
   __device__ __forceinline__ static void keep_part(const char* from, int64_t begin, int64_t end,
                                                    char* to) {
@@ -225,13 +300,52 @@ class FilterPacker {
       *reinterpret_cast<Word*>(to + i) = *reinterpret_cast<const Word*>(from + i);
   }
 
+  __device__ __forceinline__ bool takes_words() const {
+    return kOperands != Operands::kSplit && a_.words;
+  }
+
+  /// Of the block's, that a warp brings.
+  __device__ __forceinline__ static int own_filter() { return static_cast<int>(threadIdx.x / 32); }
+  /// Of a filter and the block's slabs, those that units have beyond its channels among them.
+  __device__ __forceinline__ int elements() const {
+    return place(static_cast<int>(a_.block_channels.divisor), 0, 0);
+  }
+
+  /// Of the warp's filter.
+  struct FilterElement {
+    int place;  // in shared memory
+    bool exists;
+    int64_t at[4];  // in the filter
+
+    __device__ __forceinline__ int64_t offset(const int64_t (&stride)[4]) const {
+      return at[0] * stride[0] + at[1] * stride[1] + at[2] * stride[2] + at[3] * stride[3];
+    }
+  };
+  /// In the order of memory.
+  __device__ __forceinline__ FilterElement filter_element(int i) const {
+    const bool channels_fastest = a_.channels_fastest;
+    const Divisor inner = channels_fastest ? a_.block_channels : a_.slab_columns;
+    const Divisor middle = channels_fastest ? a_.slab_columns : a_.rows[kind_];
+    const auto [line, fastest] = inner.divide(i);
+    const auto [slowest, between] = middle.divide(line);
+    const int channel = channels_fastest ? fastest : slowest;
+    const int row = channels_fastest ? slowest : between;
+    const int column = channels_fastest ? between : fastest;
+    const int own = own_filter();
+    const int64_t c =
+        first_channel_ + channel - (in_group_ + own) / a_.own_filters * a_.own_channels;
+    return {place(channel, row, column),
+            own < filters_ && channel < channels_ && c >= 0 && c < a_.own_channels,
+            {first_k_ + own, c, first_row_ + row * a_.tile.row_step, first_column_ + column}};
+  }
+
   /// Of a filter's elements of the slab, where these are neighbours.
   __device__ __forceinline__ int line_words() const {
-    constexpr int kWord = kUnitBytes / sizeof(Moved);
     return channels_ * static_cast<int>(a_.rows[kind_].divisor * a_.slab_columns.divisor) / kWord;
   }
 
   static constexpr int kUnitElements = traits(kOperands).unit_elements;
+  static constexpr int kWord = kUnitBytes / static_cast<int>(sizeof(Moved));
   static constexpr int kStepUnits = 2 * traits(kOperands).parts;  // of one filter
 
   __device__ __forceinline__ int place(int channel, int row, int column) const {
@@ -239,43 +353,42 @@ class FilterPacker {
     return (channel * rows + row) * static_cast<int>(a_.slab_columns.divisor) + column;
   }
 
-  /// A unit of elements that follow one another.
-  __device__ __forceinline__ void follow(const FilterUnit& unit, int filter,
-                                         Moved (&x)[kUnitElements]) const {
-    const int first = unit.unit * kUnitElements;
-    const int count = unit.row >= 0 ? place(channels_, 0, 0) - first : 0;
-    const Moved* from = shared_.elements + filter * a_.pitch + first;
-#pragma unroll
-    for (int e = 0; e < kUnitElements; ++e) x[e] = e < count ? from[e] : Moved{};
-  }
-
-  /// A unit of channels alone.
-  __device__ __forceinline__ void gather_channels(const FilterUnit& unit, int first_channel,
-                                                  int filter, Moved (&x)[kUnitElements]) const {
-    const int bits = a_.tile.channel_bits;
-    const int channel = first_channel + a_.tile.channel(unit.unit, 0);
-    const int channels = unit.row >= 0 ? channels_ - channel : 0;
-    const Moved* from =
-        shared_.elements + filter * a_.pitch + place(channel, max(int{unit.row}, 0), unit.column);
-    const int step = place(1, 0, 0) << bits;
-#pragma unroll
-    for (int e = 0; e < kUnitElements; ++e) x[e] = e << bits < channels ? from[e * step] : Moved{};
-  }
-
-  __device__ __forceinline__ void gather(const FilterUnit& unit, int first_channel, int filter,
-                                         Moved (&x)[kUnitElements]) const {
+  /// Of a unit: channels, then columns, then rows, unless elements follow one another in the order of memory.
+  struct UnitElement {
+    int channel, column, row;
+  };
+  __device__ __forceinline__ UnitElement element(int e) const {
+    if (a_.tile.unit_columns == 0) return {0, e, 0};
     const int channel_mask = a_.tile.unit_channels - 1, channel_bits = __popc(channel_mask);
     const int column_mask = a_.tile.unit_columns - 1, column_bits = __popc(column_mask);
-    const int columns = static_cast<int>(a_.slab_columns.divisor);
+    return {e & channel_mask, e >> channel_bits & column_mask, e >> (channel_bits + column_bits)};
+  }
+
+  /// Of elements that follow one another.
+  __device__ __forceinline__ UnitPlace run(const FilterUnit& unit) const {
+    const int first = unit.unit * kUnitElements;
+    const int left = unit.row >= 0 ? place(channels_, 0, 0) - first : 0;
+    return {first, left < kUnitElements ? (1u << max(left, 0)) - 1 : ~0u};
+  }
+
+  __device__ __forceinline__ UnitPlace place_of(const FilterUnit& unit) const {
+    if (unit.row < 0) return {0, 0};
     const int rows = static_cast<int>(a_.rows[kind_].divisor);
-#pragma unroll
+    const int columns = static_cast<int>(a_.slab_columns.divisor);
+    uint32_t exists = 0;
     for (int e = 0; e < kUnitElements; ++e) {
-      const int c = first_channel + a_.tile.channel(unit.unit, e & channel_mask);
-      const int s = unit.column + (e >> channel_bits & column_mask);
-      const int r = unit.row + (e >> (channel_bits + column_bits));
-      const bool exists = unit.row >= 0 && c < channels_ && r < rows && s < columns;
-      x[e] = exists ? shared_.elements[filter * a_.pitch + place(c, r, s)] : Moved{};
+      const UnitElement at = element(e);
+      exists |= uint32_t{unit.row + at.row < rows && unit.column + at.column < columns} << e;
     }
+    return {place(a_.tile.channel(unit.unit, 0), unit.row, unit.column), exists};
+  }
+
+  /// A unit of a filter's elements from the slab's first on.
+  __device__ __forceinline__ void gather(const UnitPlace& unit, const Moved* slab,
+                                         Moved (&x)[kUnitElements]) const {
+#pragma unroll
+    for (int e = 0; e < kUnitElements; ++e)
+      x[e] = unit.exists >> e & 1 ? slab[unit.first + offset_[e]] : Moved{};
   }
 
   __device__ __forceinline__ void load_word(const FilterUnit& unit, int first_channel,
@@ -307,34 +420,33 @@ class FilterPacker {
   int first_channel_, channels_;  // of the slabs
   int in_group_;                  // the block's first filter
   int64_t first_k_;
+  bool acts_;
   int filters_;  // of the block
   int64_t tile_;
   int first_in_tile_;
+  int32_t offset_[kUnitElements];  // of a unit's elements, from the first
 };
 
 template <class Element, Operands kOperands>
-__global__ void __launch_bounds__(kPackThreads)
+__global__ void __launch_bounds__(kPackThreads, kPackBlocks)
     fused_pack_kernel(const __grid_constant__ PackArguments a, const Element* __restrict__ filter,
                       char* __restrict__ packed) {
   using Moved = fused::Moved<kOperands>;
   PackShared<Moved>& shared = *reinterpret_cast<PackShared<Moved>*>(dynamic_shared_memory);
   FilterPacker<kOperands> packer(a, shared);
-  for (int i = threadIdx.x; i < 2 * a.tile.steps[packer.kind()].count; i += kPackThreads)
-    shared.order[i / 2][i % 2] = a.order.unit[packer.kind()][i / 2][i % 2];
+  packer.place_units();
   const Moved* elements = reinterpret_cast<const Moved*>(filter);
   if (a.lines) packer.prefetch_lines(elements);
-  // When this goes on, all before it has ended: the next kernel may read inputs, but not the packed filter.
-  ptx::wait_for_kernel_before();
-  ptx::let_next_start();
-  if (a.lines) {
-    packer.load_lines(elements);
-  } else if (!a.words || a.keeps_elements) {
-    packer.load(elements, reinterpret_cast<Moved*>(packed + a.packed.exact));
+#pragma unroll 1
+  for (int round = a.rehearses ? 0 : 1; round < 2; ++round) {
+    __syncthreads();
+    if (round == 1) {
+      // When this goes on, all before it has ended: the next kernel may read inputs, but not the packed filter.
+      ptx::wait_for_kernel_before();
+      ptx::let_next_start();
+    }
+    packer.pack(elements, packed, round == 1);
   }
-  packer.keep(reinterpret_cast<const char*>(filter), packed + a.packed.exact);
-  if constexpr (kOperands == Operands::kSplit) packer.store_scales(packed);
-  __syncthreads();
-  packer.store(elements, packed);
 }
 
 }  // namespace im2win::cuda::fused

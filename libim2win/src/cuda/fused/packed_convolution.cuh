@@ -4,7 +4,9 @@
 
 #include <cuda_runtime.h>
 
+#include <algorithm>
 #include <cstdint>
+#include <iterator>
 
 #include "backend.hpp"
 #include "cuda/device.hpp"
@@ -21,29 +23,37 @@ class PackedConvolution : public Convolution {
   int64_t packed_filter_bytes() const override { return pack_arguments_.packed.bytes; }
 
   void pack_filter(const void* filter, void* packed, void* stream) const override {
-    PackArguments a = pack_arguments_;
-    if (reinterpret_cast<uintptr_t>(filter) % kUnitBytes != 0) a.words = a.lines = false;
-    launch_shared("fused_pack_kernel", pack_, a.blocks, kPackThreads,
-                  static_cast<size_t>(pack_shared_bytes()), stream, start(), a,
-                  static_cast<const Element*>(filter), static_cast<char*>(packed));
+    pack(pack_arguments_, filter, packed, stream);
   }
 
-  void run(const Buffers& buffers, void* stream) const override { launch(buffers, stream, false); }
+  void run(const Buffers& buffers, void* stream) const override {
+    const PackedFilter& packed = pack_arguments_.packed;
+    const char* filter = static_cast<const char*>(buffers.filter);
+    launch(buffers, exact_filter(filter + packed.exact, packed.exact_stride), stream, false);
+  }
 
-  /// Inputs come while the filter is packed: the kernel that packs it has waited for what came before.
+  int64_t packing_bytes() const override { return pack_arguments_.packed.exact; }
+
+  /// Inputs come while the filter is packed: the kernel that packs it has waited for what came before. The filter
+  /// itself need not be kept.
   void pack_and_run(const Buffers& buffers, void* packed, void* stream) const override {
-    pack_filter(buffers.filter, packed, stream);
-    launch(with_filter(buffers, packed), stream, true);
+    PackArguments a = pack_arguments_;
+    a.keep_nothing();
+    pack(a, buffers.filter, packed, stream);
+    launch(with_filter(buffers, packed), exact_filter(buffers.filter, a.stride), stream, true);
   }
 
  protected:
   /// `starts_early`: the kernels wait by themselves for the one before them.
   PackedConvolution(PackKernel<Element> pack, const PackArguments& pack_arguments,
                     const void* kernel, bool starts_early, int32_t device)
-      : pack_(pack), pack_arguments_(pack_arguments), starts_early_(starts_early) {
+      : pack_(pack),
+        pack_arguments_(pack_arguments),
+        pack_shared_bytes_(pack_shared_bytes(device)),
+        starts_early_(starts_early) {
     const CurrentDevice current(device);
     allow_shared_memory(kernel, shared_bytes_of_block(device));
-    allow_shared_memory(reinterpret_cast<const void*>(pack_), kMaxPackSharedBytes);
+    allow_shared_memory(reinterpret_cast<const void*>(pack_), shared_bytes_of_block(device));
   }
 
   /// Of both kernels.
@@ -51,15 +61,35 @@ class PackedConvolution : public Convolution {
 
  private:
   /// The kernel that convolves, with the packed filter: perhaps right after that which packs it.
-  virtual void launch(const Buffers& buffers, void* stream, bool follows_packing) const = 0;
+  virtual void launch(const Buffers& buffers, const ExactFilter<Element>& exact, void* stream,
+                      bool follows_packing) const = 0;
 
-  int pack_shared_bytes() const {
-    return static_cast<int>(sizeof(PackShared<Element>)) +
-           kPackFilters * pack_arguments_.pitch * static_cast<int>(sizeof(Element));
+  static ExactFilter<Element> exact_filter(const void* data, const int64_t (&stride)[4]) {
+    ExactFilter<Element> exact{static_cast<const Element*>(data)};
+    std::copy(std::begin(stride), std::end(stride), exact.stride);
+    return exact;
+  }
+
+  void pack(PackArguments a, const void* filter, void* packed, void* stream) const {
+    if (reinterpret_cast<uintptr_t>(filter) % kUnitBytes != 0) a.words = a.lines = false;
+    launch_shared("fused_pack_kernel", pack_, a.blocks, kPackThreads,
+                  static_cast<size_t>(pack_shared_bytes_), stream, start(), a,
+                  static_cast<const Element*>(filter), static_cast<char*>(packed));
+  }
+
+  /// Of a block that packs. So much that a multiprocessor has no more of them than where they are shared out evenly:
+  /// few would crowd on the first that the kernel before leaves, and load element by element in turns.
+  int64_t pack_shared_bytes(int32_t device) const {
+    const int64_t elements = int64_t{kPackFilters} * pack_arguments_.pitch;
+    const int64_t bytes = sizeof(PackShared<Element>) + elements * sizeof(Element);
+    const int64_t each = ceil_div(pack_arguments_.blocks, int64_t{multiprocessors(device)});
+    if (!pack_arguments_.loads_elements() || each >= kPackBlocks) return bytes;
+    return std::max(bytes, shared_bytes_of_block(device) / (each + 1) + 1);
   }
 
   PackKernel<Element> pack_;
   PackArguments pack_arguments_;
+  int64_t pack_shared_bytes_;
   bool starts_early_;
 };
 

@@ -19,9 +19,8 @@ __device__ __forceinline__ float sum_again(const Arguments<Element>& a, int32_t 
   const int64_t first_channel =
       group * a.channels + in_group / a.own_filters * int64_t{a.own_channels};
   const Element* input = a.input + n * a.stride_n + first_channel * a.stride_c;
-  const Element* filter =
-      reinterpret_cast<const Element*>(a.filters + a.packed.exact) + k * a.packed.exact_stride[0];
-  const int64_t(&kept)[4] = a.packed.exact_stride;
+  const int64_t(&stride)[4] = a.exact.stride;
+  const Element* filter = a.exact.data + k * stride[0];
   double sum = 0;
   for (int64_t c = threadIdx.x % 32; c < a.own_channels; c += 32) {
     for (int r = 0; r < a.r; ++r) {
@@ -30,7 +29,7 @@ __device__ __forceinline__ float sum_again(const Arguments<Element>& a, int32_t 
         const int x = x0 + s * a.dilation_w;
         if (y < 0 || y >= a.h || x < 0 || x >= a.w) continue;
         const Element element = input[c * a.stride_c + y * a.row_stride + x * a.column_stride];
-        const Element weight = filter[c * kept[1] + r * kept[2] + s * kept[3]];
+        const Element weight = filter[c * stride[1] + r * stride[2] + s * stride[3]];
         sum = fma(double{to_compute<float>(weight)}, double{to_compute<float>(element)}, sum);
       }
     }

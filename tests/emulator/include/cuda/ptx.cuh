@@ -192,6 +192,7 @@ inline float max_or_nan(float x, float y) {
 }
 
 inline void prefetch(const void*, int64_t) {}
+inline void prefetch_if(bool, const void*) {}
 
 inline void let_next_start() {}
 inline void wait_for_kernel_before() { emulator::wait_for_kernel_before(); }

@@ -75,7 +75,8 @@ struct Arguments : fused::Arguments<Element> {
 
 /// Of a thread, once the warpgroups have dealt anew what the block has from launch.
 constexpr int staging_registers(const KernelShape& shape) {
-  return shape.threads() < 4 * 128 ? 136 : 104;
+  const int warpgroups = shape.threads() / 128;
+  return warpgroups < 4 ? 136 : warpgroups == 4 ? 104 : 72;
 }
 constexpr int multiplying_registers(const KernelShape& shape) {
   constexpr int kAll = 65536, kEach = 8;  // of a multiprocessor, given by so many

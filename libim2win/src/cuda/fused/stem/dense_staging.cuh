@@ -40,32 +40,36 @@ class DenseStaging {
   static constexpr int kUnits = (kElements + kUnitElements - 1) / kUnitElements;
   static constexpr bool kSplit = T::kOperands == Operands::kSplit;
 
-  using Windows = Moved[kDensePositions][kElements];
-
   __device__ __forceinline__ int position(int i) const { return BandRing<T>::thread() + i * 128; }
 
   /// Pixels are so many elements apart, 0: any number. Of as many as there are channels, these are neighbours.
   template <int kApart>
   __device__ __forceinline__ void stage_bands() {
-    Windows windows;
-    bool more = load<kApart>(windows);
-    while (more) {
+    for (; !walk_.ended(); walk_.pass(T::kShape.staging_warpgroups)) {
+      ask_for_lines();
       if constexpr (kSplit) {
-        stage_split(windows);
-        more = load<kApart>(windows);
+        stage_split<kApart>();
       } else {
-        uint4 units[kDensePositions][kUnits];
-#pragma unroll
-        for (int i = 0; i < kDensePositions; ++i)
-#pragma unroll
-          for (int j = 0; j < kUnits; ++j)
-            units[i][j] = ptx::fresh(pack_unit(Unit(windows[i], j).x));
-        more = load<kApart>(windows);
-        ring_.wait_empty();
-        for_units([&](uint4* to, int i, int j) { *to = units[i][j]; });
-        ring_.hand_over();
+        stage_whole<kApart>();
       }
     }
+  }
+
+  /// One position after another: registers are few. Nothing is being loaded when the band is handed over, which would
+  /// wait for it.
+  template <int kApart>
+  __device__ __forceinline__ void stage_whole() {
+#pragma unroll
+    for (int i = 0; i < kDensePositions; ++i) {
+      Moved window[kElements];
+      load<kApart>(position(i), window);
+      uint4 units[kUnits];
+#pragma unroll
+      for (int j = 0; j < kUnits; ++j) units[j] = pack_unit(Unit(window, j).x);
+      if (i == 0) ring_.wait_empty();
+      for_units(i, [&](uint4* to, int j) { *to = units[j]; });
+    }
+    ring_.hand_over();
   }
 
   /// Zeros behind the last element.
@@ -103,46 +107,39 @@ class DenseStaging {
                                         first.x + a_.bands.positions * a_.stride_w + kDenseTaps);
   }
 
-  /// The next band's; false if there is none.
   template <int kApart>
-  __device__ __forceinline__ bool load(Windows& windows) {
-    if (walk_.ended()) return false;
-    ask_for_lines();
+  __device__ __forceinline__ void load(int position, Moved (&window)[kElements]) const {
     const int64_t channel = kApart > 1 ? 1 : a_.stride_c;
     const int apart = kApart > 0 ? kApart : a_.column_stride;
+    const auto [y, x, exists] = this->window(position);
+    const Moved* const first = walk_.template origin<Moved>(y, x);
 #pragma unroll
-    for (int i = 0; i < kDensePositions; ++i) {
-      const auto [y, x, exists] = window(position(i));
-      const Moved* const first = walk_.template origin<Moved>(y, x);
+    for (int c = 0; c < kChannels; ++c)
 #pragma unroll
-      for (int c = 0; c < kChannels; ++c)
+      for (int r = 0; r < kDenseTaps; ++r) {
+        const Moved* const row = first + c * channel + int64_t{r} * a_.row_stride;
 #pragma unroll
-        for (int r = 0; r < kDenseTaps; ++r) {
-          const Moved* const row = first + c * channel + int64_t{r} * a_.row_stride;
-#pragma unroll
-          for (int s = 0; s < kDenseTaps; ++s)
-            windows[i][(c * kDenseTaps + r) * kDenseTaps + s] = ptx::load_if(
-                exists && is_below(y + r, a_.h) && is_below(x + s, a_.w), row + s * apart);
-        }
-    }
-    walk_.pass(T::kShape.staging_warpgroups);
-    return true;
+        for (int s = 0; s < kDenseTaps; ++s)
+          window[(c * kDenseTaps + r) * kDenseTaps + s] = ptx::load_if(
+              exists && is_below(y + r, a_.h) && is_below(x + s, a_.w), row + s * apart);
+      }
   }
 
-  /// Calls use(where it goes, the position's number, the unit's) for each of the thread's units.
+  /// Calls use(where it goes, the unit's number) for each of the thread's units of a position.
   template <class Use>
-  __device__ __forceinline__ void for_units(const Use& use) const {
+  __device__ __forceinline__ void for_units(int i, const Use& use) const {
+    if (position(i) >= a_.bands.positions) return;
+    uint4* const to = ring_.units() + position(i);
 #pragma unroll
-    for (int i = 0; i < kDensePositions; ++i) {
-      if (position(i) >= a_.bands.positions) continue;
-      uint4* const to = ring_.units() + position(i);
-#pragma unroll
-      for (int j = 0; j < kUnits; ++j) use(to + j * a_.bands.positions, i, j);
-    }
+    for (int j = 0; j < kUnits; ++j) use(to + j * a_.bands.positions, j);
   }
 
-  __device__ __forceinline__ void stage_split(const Windows& windows) {
+  template <int kApart>
+  __device__ __forceinline__ void stage_split() {
+    Moved windows[kDensePositions][kElements];
     Magnitudes magnitudes;
+#pragma unroll
+    for (int i = 0; i < kDensePositions; ++i) load<kApart>(position(i), windows[i]);
 #pragma unroll
     for (int i = 0; i < kDensePositions; ++i)
 #pragma unroll
@@ -151,13 +148,15 @@ class DenseStaging {
     const Scale scale = ring_.find_scale(magnitudes);
     ring_.wait_empty();
     const int part = a_.bands.part_bytes / kUnitBytes;
-    for_units([&](uint4* to, int i, int j) {
-      // In registers first: words that are written one by one are stored one by one.
-      uint4 high, low;
-      split_unit(Unit(windows[i], j).x, scale.factor, high, low);
-      to[0] = high;
-      to[part] = low;
-    });
+#pragma unroll
+    for (int i = 0; i < kDensePositions; ++i)
+      for_units(i, [&](uint4* to, int j) {
+        // In registers first: words that are written one by one are stored one by one.
+        uint4 high, low;
+        split_unit(Unit(windows[i], j).x, scale.factor, high, low);
+        to[0] = high;
+        to[part] = low;
+      });
     ring_.tell_scale(scale);
     ring_.hand_over();
   }

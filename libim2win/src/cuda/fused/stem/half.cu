@@ -4,7 +4,7 @@ namespace im2win::cuda::fused::stem {
 
 const Kernels<__half>& half_kernels() {
   return instantiate<__half, Operands::kHalf, kNarrow, kWide, kPixelMajorHalves, kDense,
-                     kDenseRuns>();
+                     kDenseRunsHalves>();
 }
 
 }  // namespace im2win::cuda::fused::stem

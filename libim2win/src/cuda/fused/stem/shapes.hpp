@@ -29,6 +29,13 @@ constexpr KernelShape kDenseRuns = {.filters = 64,
                                     .multiplying_warpgroups = 2,
                                     .dense = true,
                                     .runs = true};
+/// Of 16 bits there is room, and time to stage, for a third warpgroup that multiplies.
+constexpr KernelShape kDenseRunsHalves = {.filters = 64,
+                                          .columns = 112,
+                                          .staging_warpgroups = 2,
+                                          .multiplying_warpgroups = kMostWarpgroups,
+                                          .dense = true,
+                                          .runs = true};
 /// 96 filters, which have a third of other products' rows in vain. Of 32 bits, two warpgroups: split operands take
 /// the registers of a third, TF32's filters the room for its patch.
 constexpr KernelShape kPixelMajor = {.filters = 96,
