@@ -28,14 +28,14 @@ bool choose(const Problem& problem, const Kernels<Element>& kernels, const Chip&
 template <class Element>
 class Stem final : public PackedConvolution<Element> {
  public:
-  Stem(const Problem& problem, const Kernels<Element>& kernels, PackKernel<Element> pack,
+  Stem(const Problem& problem, const Kernels<Element>& kernels, const PackKernels<Element>& pack,
        const StemChoice& choice, int32_t device)
       : Stem(kernels.kernels[static_cast<size_t>(choice.tile.kernel)], problem, kernels.operands,
              pack, choice, device) {}
 
  private:
   Stem(const CompiledKernel<Arguments<Element>>& kernel, const Problem& problem, Operands operands,
-       PackKernel<Element> pack, const StemChoice& choice, int32_t device)
+       const PackKernels<Element>& pack, const StemChoice& choice, int32_t device)
       : PackedConvolution<Element>(pack, {problem, choice.tile, kernel.shape, operands},
                                    reinterpret_cast<const void*>(kernel.run), true, device),
         kernel_(kernel),
@@ -128,9 +128,9 @@ std::unique_ptr<Convolution> configure_stem(const Problem& problem, const Target
   using namespace fused::stem;
   const fused::Chip chip = {multiprocessors(target.device), shared_bytes_of_block(target.device),
                             true};
-  const auto configure = [&]<class Element>(
-                             const Kernels<Element>& kernels,
-                             fused::PackKernel<Element> pack) -> std::unique_ptr<Convolution> {
+  const auto configure =
+      [&]<class Element>(const Kernels<Element>& kernels,
+                         const fused::PackKernels<Element>& pack) -> std::unique_ptr<Convolution> {
     StemChoice choice;
     choose(problem, kernels, chip, choice);
     return std::make_unique<Stem<Element>>(problem, kernels, pack, choice, target.device);

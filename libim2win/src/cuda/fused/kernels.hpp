@@ -25,12 +25,17 @@ std::vector<KernelShape> shapes_of(std::span<const CompiledKernel<Arguments>> ke
 template <class Element>
 using PackKernel = void (*)(const PackArguments, const Element*, char*);
 
+template <class Element>
+struct PackKernels {
+  PackKernel<Element> at_once, rehearsing;  // see PackArguments::rehearses
+};
+
 /// What is compiled for operands of an element type.
 template <class Element>
 struct Kernels {
   Operands operands;
   std::span<const CompiledKernel<Arguments<Element>>> kernels;
-  PackKernel<Element> pack;
+  PackKernels<Element> pack;
 };
 
 template <Instructions kInstructions>

@@ -59,7 +59,7 @@ struct PackArguments {
   bool keeps_elements;
   bool channels_fastest;  // of the filter's dimensions
   bool words;             // whether units are 16-byte words of the filter
-  bool rehearses;         // see FilterPacker::pack
+  bool rehearses;         // by a kernel of its own: see FilterPacker::pack
   int64_t stride[4];
 
   PackArguments(const Problem& problem, const TileChoice& choice, const KernelShape& shape,
@@ -427,7 +427,8 @@ class FilterPacker {
   int32_t offset_[kUnitElements];  // of a unit's elements, from the first
 };
 
-template <class Element, Operands kOperands>
+/// `kRehearses`: see PackArguments.
+template <class Element, Operands kOperands, bool kRehearses>
 __global__ void __launch_bounds__(kPackThreads, kPackBlocks)
     fused_pack_kernel(const __grid_constant__ PackArguments a, const Element* __restrict__ filter,
                       char* __restrict__ packed) {
@@ -438,14 +439,14 @@ __global__ void __launch_bounds__(kPackThreads, kPackBlocks)
   const Moved* elements = reinterpret_cast<const Moved*>(filter);
   if (a.lines) packer.prefetch_lines(elements);
 #pragma unroll 1
-  for (int round = a.rehearses ? 0 : 1; round < 2; ++round) {
+  for (int round = kRehearses ? 0 : 1; round < 2; ++round) {
     __syncthreads();
-    if (round == 1) {
+    if (!kRehearses || round == 1) {
       // When this goes on, all before it has ended: the next kernel may read inputs, but not the packed filter.
       ptx::wait_for_kernel_before();
       ptx::let_next_start();
     }
-    packer.pack(elements, packed, round == 1);
+    packer.pack(elements, packed, !kRehearses || round == 1);
   }
 }
 

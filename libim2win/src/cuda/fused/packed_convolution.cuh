@@ -45,9 +45,9 @@ class PackedConvolution : public Convolution {
 
  protected:
   /// `starts_early`: the kernels wait by themselves for the one before them.
-  PackedConvolution(PackKernel<Element> pack, const PackArguments& pack_arguments,
+  PackedConvolution(const PackKernels<Element>& pack, const PackArguments& pack_arguments,
                     const void* kernel, bool starts_early, int32_t device)
-      : pack_(pack),
+      : pack_(pack_arguments.rehearses ? pack.rehearsing : pack.at_once),
         pack_arguments_(pack_arguments),
         pack_shared_bytes_(pack_shared_bytes(device)),
         starts_early_(starts_early) {

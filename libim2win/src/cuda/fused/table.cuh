@@ -14,8 +14,10 @@ template <class Element, Operands kOperands, Instructions kInstructions, KernelS
 const Kernels<Element>& instantiate() {
   static constexpr CompiledKernel<Arguments<Element>> kCompiled[] = {
       {kShapes, fused_kernel<Kernel<Element, kOperands, kInstructions, kShapes>>}...};
-  static const Kernels<Element> kernels = {kOperands, kCompiled,
-                                           fused_pack_kernel<Element, kOperands>};
+  static const Kernels<Element> kernels = {
+      kOperands,
+      kCompiled,
+      {fused_pack_kernel<Element, kOperands, false>, fused_pack_kernel<Element, kOperands, true>}};
   return kernels;
 }
 
