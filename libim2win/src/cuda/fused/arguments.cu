@@ -5,7 +5,7 @@
 
 #include "checked.hpp"
 #include "cuda/fused/arguments.cuh"
-#include "cuda/fused/pack.cuh"
+#include "cuda/fused/pack_arguments.cuh"
 #include "cuda/fused/raw_lines.hpp"
 #include "cuda/output_order.cuh"
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "cuda/fused/arguments.cuh"
-#include "cuda/fused/pack.cuh"
+#include "cuda/fused/pack_arguments.cuh"
 
 namespace im2win::cuda::fused {
 

@@ -12,7 +12,7 @@
 #include "cuda/device.hpp"
 #include "cuda/error.hpp"
 #include "cuda/fused/kernels.hpp"
-#include "cuda/fused/pack.cuh"
+#include "cuda/fused/pack_arguments.cuh"
 #include "cuda/launch.cuh"
 
 namespace im2win::cuda::fused {
