@@ -11,14 +11,6 @@
 
 namespace im2win::cuda::fused {
 
-/// The steps of a filter tile before those of a slab.
-__device__ __forceinline__ int64_t steps_before(const Tile& tile, int tap_group, int chunk) {
-  const int full = min(tap_group, tile.full_groups);
-  const int64_t groups =
-      int64_t{full} * tile.steps[0].count + int64_t{tap_group - full} * tile.steps[1].count;
-  return groups * tile.chunks + int64_t{chunk} * tile.steps[kind_of(tile, tap_group)].count;
-}
-
 /// What a block packs: through shared memory, as reads follow a filter and writes go from filter to
 /// filter. A block of one slab of single pixels would take longer to start than to pack.
 template <Operands kOperands>
@@ -62,7 +54,7 @@ class FilterPacker {
       const UnitElement at = element(e);
       offset_[e] = place(at.channel << a_.tile.channel_bits, at.row, at.column);
     }
-    // There are many.
+    // Each lane's is another one, of up to some dozens: constant memory would give them one after another.
     const FilterUnit* const units = ptx::fresh(order);
     for (int i = threadIdx.x; i < count; i += kPackThreads) {
       const FilterUnit unit = units[i];
@@ -208,7 +200,7 @@ class FilterPacker {
     const int units = 2 * a_.tile.steps[kind_].count, count = a_.block_slabs * units;
     const int unit_bytes = a_.tile_filters * kUnitBytes;
     packed += tile_ * a_.packed.tile_bytes +
-              steps_before(a_.tile, tap_group_, chunk_) * kStepUnits * unit_bytes +
+              a_.tile.steps_before(tap_group_, chunk_) * kStepUnits * unit_bytes +
               (first_in_tile_ + filter) * kUnitBytes;
     for (int i = static_cast<int>(threadIdx.x / kPackFilters); i < count; i += 32) {
       Moved x[kUnitElements];
