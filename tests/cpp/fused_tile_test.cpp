@@ -274,6 +274,9 @@ int check(const Problem& problem, Operands operands, Shapes shapes) {
   if (tile.cluster_bits > 0 && layout.patches - layout.filters < cluster_sum_bytes(tile, shape))
     ++mismatches;
   if (shape.takes_turns && !tile.resident) ++mismatches;
+  // As many warps transpose as the kernel is compiled for: where there are others, lines have one.
+  if (tile.raw.transposed() && (tile.line_warp != 0) != (shape.staging_warpgroups > 1))
+    ++mismatches;
   // Blocks that keep their filters have the same in all their tiles.
   if (tile.resident &&
       kChip.multiprocessors % ((problem.k + shape.filters - 1) / shape.filters) != 0)

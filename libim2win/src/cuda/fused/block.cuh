@@ -46,6 +46,8 @@ struct Kernel {
   static constexpr KernelShape kShape = kShape_;
   static constexpr int kSums = kShape.sums(), kSets = kShape.filter_sets();
   static constexpr int kStagingThreads = kShape.staging_threads();
+  static constexpr bool kMayHaveLineWarp =
+      kInstructions == Instructions::kWgmma && kShape.staging_warpgroups > 1;
   static constexpr int kFirstMultiplier = kShape.first_multiplier();
   // Of filters in shared memory, in units: from high operands to low ones, and from a step to the next.
   static constexpr int kFilterPart = 2 * kShape.filters;
@@ -65,6 +67,12 @@ struct Kernel {
                                                ? 3 * kLaunchRegisters - 2 * kMultiplyingRegisters
                                                : 2 * kLaunchRegisters - kMultiplyingRegisters;
 };
+
+/// Those that bring windows.
+template <class T>
+__device__ __forceinline__ int staging_threads(const Tile& tile) {
+  return T::kStagingThreads - (T::kMayHaveLineWarp && tile.line_warp ? kLineThreads : 0);
+}
 
 /// How many of so many threads arrive at the mbarrier of a slab or of filters. With mma.sync, whose operands
 /// threads read for themselves, each of them; with wgmma, which reads by the async proxy, lane 0 of a warp

@@ -6,8 +6,8 @@
 namespace im2win::cuda::fused {
 
 // They fit the times of about 900 tiles of the paper's and ResNet-50's layers on an H200, those of split operands
-// of 190, and those of boxes of TF32 1300, at batches of 8 to 128; those of 16 bits in boxes, rows of pixels and
-// transposed lines what such tiles of a layer take beside each other, of 1750, on an H100.
+// of 190, those of TF32 1500 in boxes and 600 gathered, at batches of 8 to 128; those of 16 bits in boxes, rows of
+// pixels and transposed lines what such tiles of a layer take beside each other, of 1750, on an H100.
 struct CostModel::Rates {
   double norm;             // see cycles()
   double batch, slab_end;  // cycles of a warpgroup that multiplies, beside those of products
@@ -15,11 +15,13 @@ struct CostModel::Rates {
   double filters = 0;                                // cycles a byte
   // Of a slab and of each of its units: from the input as it is, from boxes of lines, from lines; of a line.
   double slab = 0, unit = 0;
+  double position = 0;  // and of its positions, rows of a box, however wide
   double boxed_slab = 0, boxed_unit = 0;
   double lined_slab = 0, lined_unit = 0, line = 0;
   // Of words that are read to be transposed, and of the units that they become.
   double transposed_word = 0, transposed_unit = 0;
-  double latency = 0;      // until a slab has come that has room: others come meanwhile
+  // Until a slab has come that has room, and a stage of filters: others come meanwhile.
+  double latency = 0, filter_latency = 0;
   double few_threads = 1;  // times as long with half of the staging threads
   // Of writing a tile, its columns, if they go out by words or one by one, and pieces of memory; or of boxes.
   double tile = 0, column = 25, odd_column = 25, piece = 300;
@@ -65,15 +67,16 @@ const CostModel::Rates& CostModel::rates(const Tile& tile, bool copied) const {
                                    .stored_column = 12.6,
                                    .last_column = 16.4};
   static constexpr Rates kBoxedTf32 = {.norm = 8,
-                                       .batch = 225,
-                                       .slab_end = 75,
-                                       .filters = 1.0 / 52,
-                                       .slab = 50,
-                                       .unit = 0.125,
-                                       .latency = 2000,
-                                       .stored_tile = 200,
-                                       .stored_column = 1.5,
-                                       .alone = 1};
+                                       .batch = 260,
+                                       .slab_end = 165,
+                                       .filters = 1.0 / 30,
+                                       .unit = 0.35,
+                                       .position = 1.3,
+                                       .latency = 1840,
+                                       .filter_latency = 1290,
+                                       .word_column = 17.5,
+                                       .alone = 1,
+                                       .last_column = 35};
   static constexpr Rates kPixelRows = {.norm = 1.5,
                                        .batch = 0,
                                        .slab_end = 250,
@@ -98,6 +101,20 @@ const CostModel::Rates& CostModel::rates(const Tile& tile, bool copied) const {
                                       .column = 20,
                                       .odd_column = 20,
                                       .piece = 120};
+  static constexpr Rates kGatheredTf32 = {.norm = 3.46,
+                                          .batch = 655,
+                                          .slab_end = 1240,
+                                          .slab = 1420,
+                                          .unit = 4.9,
+                                          .boxed_slab = 535,
+                                          .boxed_unit = 3.35,
+                                          .lined_slab = 4370,
+                                          .lined_unit = 2.8,
+                                          .line = 45,
+                                          .few_threads = 2.04,
+                                          .column = 70,
+                                          .odd_column = 97,
+                                          .piece = 540};
   static constexpr Rates kTransposed = {.norm = 4,
                                         .batch = 410,
                                         .slab_end = 680,
@@ -110,10 +127,12 @@ const CostModel::Rates& CostModel::rates(const Tile& tile, bool copied) const {
                                         .odd_column = 9.3,
                                         .piece = 235,
                                         .last_column = 33};
+  const bool is_tf32 = operands_ == Operands::kTf32;
   if (tile.raw.transposed()) return kTransposed;
   if (tile.pixel_rows) return kPixelRows;
-  if (tile.boxed()) return operands_ == Operands::kTf32 ? kBoxedTf32 : kBoxed;
-  return split_ ? kSplit : copied ? kCopied : kGathered;
+  if (tile.boxed()) return is_tf32 ? kBoxedTf32 : kBoxed;
+  if (split_ || copied) return split_ ? kSplit : kCopied;
+  return is_tf32 && chip_.bulk_copies ? kGatheredTf32 : kGathered;
 }
 
 double CostModel::cycles(const Tile& tile, const KernelShape& shape) const {
@@ -121,6 +140,7 @@ double CostModel::cycles(const Tile& tile, const KernelShape& shape) const {
   // A block has this part of a tile's slabs, at most.
   const double share = std::ceil(double(tile.slabs()) / tile.cluster_blocks()) / tile.slabs();
   const double slabs = share * tile.slabs();
+  const double batches = share * double(batch_count(tile, traits_));
   const double steps = share * static_cast<double>(tile.total_steps());
   const double warpgroups = shape.multiplying_warpgroups;
   const int sets = shape.filter_sets();
@@ -130,8 +150,8 @@ double CostModel::cycles(const Tile& tile, const KernelShape& shape) const {
   const double batch = low_sums ? rates.low_sums_batch : rates.batch;
   const double slab_end = low_sums ? rates.low_sums_slab_end : rates.slab_end;
   const double writing = sets * write_cycles(tile, shape) / tile.cluster_blocks();
-  const double own = own_products + batch * share * double(batch_count(tile, traits_)) +
-                     slab_end * slabs + writing + cluster_cycles(tile, shape);
+  const double own =
+      own_products + batch * batches + slab_end * slabs + writing + cluster_cycles(tile, shape);
   const double blocks = tile_count(problem_, tile, shape) * tile.cluster_blocks();
   const double waves = std::max(1.0, std::ceil(blocks / chip_.multiprocessors));
   const double turns = shape.takes_turns ? std::ceil(waves / warpgroups) / waves : 1;
@@ -139,11 +159,13 @@ double CostModel::cycles(const Tile& tile, const KernelShape& shape) const {
   const double filters = tile.resident ? 0 : filter_bytes * rates.filters;
   const double slab = slab_cycles(tile, shape);
   const double latency = slabs * rates.latency / (tile.slab_stages - 1);
+  const double filter_latency =
+      tile.resident ? 0 : batches * rates.filter_latency / std::max(tile.filter_stages - 1, 1);
   // What is under way at the same time hinders each other, the more the closer they are.
   const auto power = [&](double x) { return std::pow(x, rates.norm); };
-  const double cycles = std::pow(
-      power(products) + power(turns * own) + power(slabs * slab) + power(latency) + power(filters),
-      1 / rates.norm);
+  const double cycles = std::pow(power(products) + power(turns * own) + power(slabs * slab) +
+                                     power(latency) + power(filters) + power(filter_latency),
+                                 1 / rates.norm);
   const double alone = shape.takes_turns ? 0 : rates.alone * writing;
   const double last = rates.last_column * shape.columns * shape.filters / 128;
   return waves * (cycles + alone) + slab + last + pack_cycles(tile);
@@ -185,7 +207,8 @@ double CostModel::slab_cycles(const Tile& tile, const KernelShape& shape) const 
     return word * words * times;
   }
   const double units = all_units * times;
-  if (tile.boxed() || tile.raw.stages == 0) return rates.slab + rates.unit * units;
+  if (tile.boxed() || tile.raw.stages == 0)
+    return rates.slab + rates.unit * units + rates.position * tile.positions;
   if (tile.raw.boxed) return rates.boxed_slab + rates.boxed_unit * units;
   return rates.lined_slab + rates.lined_unit * units + rates.line * double(tile.raw_lines());
 }

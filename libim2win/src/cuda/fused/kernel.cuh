@@ -108,21 +108,21 @@ __device__ __forceinline__ void prepare(const Arguments<typename T::Element>& a)
   constexpr int kUsers = arrivals<T>(T::kShape.takes_turns ? 128 : kMultiplyingThreads);
   constexpr int kSets = output_sets(T::kShape);
   constexpr bool kWgmma = T::kInstructions == Instructions::kWgmma;
+  const int staging = staging_threads<T>(a.tile);
   switch (threadIdx.x) {
     case 0:
       barriers().slabs.initialize(a.tile.slab_stages,
                                   a.boxed    ? 1
-                                  : a.copies ? T::kStagingThreads
-                                             : arrivals<T>(T::kStagingThreads),
+                                  : a.copies ? staging
+                                             : arrivals<T>(staging),
                                   kUsers);
       break;
     case 32:
       barriers().filters.initialize(a.tile.filter_stages, arrivals<T>(kFilterThreads), kUsers);
       break;
     case 64:
-      barriers().raw.initialize(
-          a.tile.raw.stages, a.tile.raw.boxed ? 1 : kFilterThreads,
-          a.tile.raw.transposed() ? T::kStagingThreads / 32 : T::kStagingThreads);
+      barriers().raw.initialize(a.tile.raw.stages, a.tile.raw.boxed ? 1 : kLineThreads,
+                                a.tile.raw.transposed() ? staging / 32 : staging);
       ptx::mbarrier_init(&barriers().sums, 1);
       ptx::mbarrier_init(&barriers().gaps_clear, kMultiplyingThreads);
       for (int set = 0; set < kSets; ++set) {
@@ -176,10 +176,11 @@ __global__ void __launch_bounds__(T::kShape.threads(), 1)
   const int warp = __shfl_sync(~0u, static_cast<int>(threadIdx.x) / 32, 0);
   if (warp < T::kFirstMultiplier / 32) {
     if constexpr (kWgmma) ptx::give_up_registers<T::kStagingRegisters>();
-    if (warp < T::kStagingThreads / 32) {
+    const int staging_warps = staging_threads<T>(a.tile) / 32;
+    if (warp < staging_warps) {
       bring_windows<T>(a, block, warp);
     } else {
-      load<T>(a, block);
+      load<T>(a, block, warp == T::kStagingThreads / 32);
     }
     if constexpr (kHasClusters<T>)
       if (a.tile.cluster_bits > 0) leave_room_for_sums<T>();

@@ -1,4 +1,4 @@
-// The warp that brings packed filters and raw lines to shared memory.
+// The warp that brings packed filters and raw lines to shared memory, or two.
 #pragma once
 
 #include <cstdint>
@@ -32,14 +32,10 @@ __device__ __forceinline__ void load_in_turn(const Arguments<typename T::Element
   }
 }
 
-template <class T>
-__device__ __forceinline__ void load_filters_and_lines(const Arguments<typename T::Element>& a,
-                                                       Block<T> block) {
-  if (a.tile.raw.boxed) {
-    load_in_turn<T>(a, block, LineBoxes<T>(a, block));
-  } else {
-    load_in_turn<T>(a, block, RawStaging<T>(a, block));
-  }
+template <class T, class Lines>
+__device__ __forceinline__ void load_lines(const Arguments<typename T::Element>& a, Lines lines) {
+  wait_for_inputs(a);
+  for (; !lines.ended(); lines.bring()) lines.wait_for_room();
 }
 
 template <class T>
@@ -56,11 +52,23 @@ __device__ __forceinline__ void load_filters(const Arguments<typename T::Element
   }
 }
 
+/// `is_last`: whether the warp is the block's last of those that stage, which filters have.
 template <class T>
-__device__ __forceinline__ void load(const Arguments<typename T::Element>& a, Block<T> block) {
-  if constexpr (T::kInstructions == Instructions::kWgmma)
-    if (a.tile.raw.stages > 0) return load_filters_and_lines<T>(a, block);
-  load_filters<T>(a, block);
+__device__ __forceinline__ void load(const Arguments<typename T::Element>& a, Block<T> block,
+                                     bool is_last) {
+  const bool in_turn = !(T::kMayHaveLineWarp && a.tile.line_warp) && a.tile.raw.stages > 0;
+  if (is_last && !in_turn) return load_filters<T>(a, block);
+  if constexpr (T::kInstructions == Instructions::kWgmma) {
+    const auto load_with = [&](auto lines) {
+      if (in_turn) return load_in_turn<T>(a, block, lines);
+      if constexpr (T::kMayHaveLineWarp) load_lines<T>(a, lines);
+    };
+    if (a.tile.raw.boxed) {
+      load_with(LineBoxes<T>(a, block));
+    } else if (a.tile.raw.stages > 0) {
+      load_with(RawStaging<T>(a, block));
+    }
+  }
 }
 
 }  // namespace im2win::cuda::fused

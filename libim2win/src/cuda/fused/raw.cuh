@@ -95,6 +95,7 @@ class LineBoxes {
 
   __device__ __forceinline__ bool ended() const { return ahead_.ended(a_); }
   __device__ __forceinline__ bool has_room() { return barriers().raw.is_empty(to_); }
+  __device__ __forceinline__ void wait_for_room() { barriers().raw.wait_empty(to_); }
 
   /// The next slab's; there is room.
   __device__ __forceinline__ void bring() {
@@ -160,6 +161,7 @@ class RawStaging {
 
   __device__ __forceinline__ bool ended() const { return ahead_.ended(a_); }
   __device__ __forceinline__ bool has_room() { return barriers().raw.is_empty(to_); }
+  __device__ __forceinline__ void wait_for_room() { barriers().raw.wait_empty(to_); }
 
   /// The next slab's; there is room.
   __device__ __forceinline__ void bring() {

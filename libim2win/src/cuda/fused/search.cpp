@@ -264,6 +264,7 @@ class Search {
     best_.kernel = kernel_;
     best_.tile = tile_;
     best_.tile.lead = lead(problem_, shape_, traits_, chip_, tile_);
+    best_.tile.line_warp = has_line_warp(shape_, traits_, tile_);
     best_.cost = cost;
     best_columns_ = columns;
     best_rows_ = rows;

@@ -22,7 +22,10 @@ class WindowStaging {
   using Element = typename T::Element;
 
   __device__ __forceinline__ WindowStaging(const Arguments<Element>& a, Block<T> block)
-      : a_(a), block_(block), thread_(static_cast<int>(threadIdx.x)) {}
+      : a_(a),
+        block_(block),
+        thread_(static_cast<int>(threadIdx.x)),
+        threads_(staging_threads<T>(a.tile)) {}
 
   __device__ __forceinline__ void run() {
     bool is_first = true;
@@ -78,7 +81,7 @@ class WindowStaging {
     sync();  // none reads the last places any more
     if (thread_ == 0) barriers().placed_for = edges;
     for (int plane = 0; plane < a_.tile.planes; ++plane) {
-      for (int i = thread_; i < plane_places(); i += T::kStagingThreads) {
+      for (int i = thread_; i < plane_places(); i += threads_) {
         const auto [line, column] = a_.pitch.divide(i);
         const auto [row, image] = a_.tile_images.divide(line);
         const int right = column * a_.stride_w + a_.tile.origin[tap_column + plane] - first;
@@ -179,7 +182,7 @@ class WindowStaging {
   /// thread has the same unit all the time, as the number of units divides that of the threads.
   __device__ __forceinline__ void copy(const Source& source) {
     constexpr int kTogether = 8;
-    const int shift = __ffs(a_.tile.units) - 1, apart = T::kStagingThreads >> shift;
+    const int shift = __ffs(a_.tile.units) - 1, apart = threads_ >> shift;
     const int unit = thread_ & (a_.tile.units - 1);
     const bool exists = unit * kUnitElements < source.channels;
     const Moved* from = source.from + unit * kUnitElements;
@@ -219,9 +222,9 @@ class WindowStaging {
   __device__ __forceinline__ void for_units(const Load& load, const Use& use) const {
     constexpr int kTogether = T::kStagingRegisters < 72 ? 1 : 2;
     const int positions = a_.tile.positions, units = a_.tile.units;
-    const auto step = a_.positions.divide(T::kStagingThreads);
+    const auto step = a_.positions.divide(threads_);
     auto [unit, position] = a_.positions.divide(thread_);
-    for (int done = 0; done < units * positions; done += kTogether * T::kStagingThreads) {
+    for (int done = 0; done < units * positions; done += kTogether * threads_) {
       Moved x[kTogether][kUnitElements];
       int offset[kTogether];
 #pragma unroll
@@ -340,11 +343,11 @@ class WindowStaging {
   /// lanes share a line as it has words, or a warp; or, if lines are few, all threads.
   __device__ __forceinline__ Magnitudes magnitudes_of_lines() {
     const LineExtent* extents = block_.extents(lines_.stage, a_.raw_lines);
-    const bool are_few = a_.raw_lines < T::kStagingThreads / 32;
+    const bool are_few = a_.raw_lines < threads_ / 32;
     const int shift = 32 - __clz(min(a_.tile.raw.pitch / kWord, 32) - 1);
-    const int threads = are_few ? T::kStagingThreads : 1 << shift;
+    const int threads = are_few ? threads_ : 1 << shift;
     const int first_line = are_few ? 0 : thread_ >> shift;
-    const int lines = are_few ? 1 : T::kStagingThreads >> shift;  // at a time
+    const int lines = are_few ? 1 : threads_ >> shift;  // at a time
     const int own = (are_few ? thread_ : thread_ & (threads - 1)) * kWord;
     Magnitudes magnitudes;
     for (int line = first_line; line < a_.raw_lines; line += lines) {
@@ -370,8 +373,7 @@ class WindowStaging {
     const int words = a_.raw_lines * a_.tile.raw.pitch / kWord;
     Magnitudes magnitudes;
 #pragma unroll 2
-    for (int word = thread_; word < words; word += T::kStagingThreads)
-      magnitudes.add(raw_word(word));
+    for (int word = thread_; word < words; word += threads_) magnitudes.add(raw_word(word));
     return magnitudes;
   }
 
@@ -389,7 +391,8 @@ class WindowStaging {
     if (thread_ % 32 == 0) of_warps[thread_ / 32] = magnitudes;
     sync();
 #pragma unroll
-    for (int i = 0; i < T::kStagingThreads / 32; ++i) magnitudes.merge(of_warps[i]);
+    for (int i = 0; i < T::kStagingThreads / 32; ++i)
+      if (i < threads_ / 32) magnitudes.merge(of_warps[i]);
     return magnitudes;
   }
 
@@ -402,14 +405,12 @@ class WindowStaging {
     }
   }
 
-  __device__ __forceinline__ void sync() {
-    ptx::named_barrier(kStagingBarrier, T::kStagingThreads);
-  }
+  __device__ __forceinline__ void sync() { ptx::named_barrier(kStagingBarrier, threads_); }
 
   const Arguments<Element>& a_;
   Block<T> block_;
   Cursor cursor_, lines_;  // of slabs and of raw lines
-  int thread_;
+  int thread_, threads_;
   // Of the tile's rows under a tap group (see enter): the first's number, which may be outside, ...
   int row_ = 0;
   const Place* places_ = nullptr;

@@ -115,9 +115,10 @@ constexpr int kMaxPhases = 4;
 /// Swizzles repeat after as many positions, where planes begin.
 constexpr int kSwizzlePositions = 8;
 
-/// The threads of a block: warpgroups that bring operands, whose last warp loads filters and raw lines, the
-/// others windows; and two warpgroups that multiply.
+/// The threads of a block: warpgroups that bring operands, whose last warp loads filters, and that or the one before
+/// it raw lines (see Tile::line_warp), the others windows; and two warpgroups that multiply.
 constexpr int kFilterThreads = 32;
+constexpr int kLineThreads = 32;
 constexpr int kMultiplyingThreads = 256;
 constexpr int kMaxStagingThreads = 224;
 
@@ -152,7 +153,7 @@ struct KernelShape {
   /// Whether these suffice for sums of the low products of split operands beside those of the high ones.
   constexpr bool has_low_sums() const { return 3 * sums() + 36 <= registers(); }
 
-  /// Those that bring windows.
+  /// Those that bring windows, at most.
   constexpr int staging_threads() const { return 128 * staging_warpgroups - kFilterThreads; }
   constexpr int first_multiplier() const { return 128 * staging_warpgroups; }
   constexpr int multiplying_threads() const { return 128 * multiplying_warpgroups; }
@@ -245,6 +246,7 @@ struct Tile {
   Steps steps[2];       // of a full group, of the others
 
   RawLines raw;
+  int32_t line_warp;  // whether raw lines have a warp of their own
   int32_t slab_stages, filter_stages;
   int32_t lead;      // batches that the first warpgroup is ahead of the second
   int32_t resident;  // whether all filters stay in shared memory

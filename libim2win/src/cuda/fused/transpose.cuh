@@ -48,7 +48,9 @@ class TransposedStaging {
   static constexpr int kFound = 16;  // that a thread has registers for
   static constexpr int kElementBytes = 2;
   static constexpr int kWord = kUnitBytes / kElementBytes;
-  static constexpr int kWarps = T::kStagingThreads / 32;
+  // Transposed lines have a warp of their own where they can.
+  static constexpr int kThreads = T::kStagingThreads - (T::kMayHaveLineWarp ? kLineThreads : 0);
+  static constexpr int kWarps = kThreads / 32;
 
   /// What is moved at a time, units of a word or of some. Of the row of a matrix whose place this lane gives, bytes
   /// from the beginning of a stage of lines; of the pixel whose unit goes to where this lane says, where its position
@@ -57,9 +59,7 @@ class TransposedStaging {
     uint32_t from, pixel, to;
   };
 
-  __device__ __forceinline__ void sync() const {
-    ptx::named_barrier(kStagingBarrier, T::kStagingThreads);
-  }
+  __device__ __forceinline__ void sync() const { ptx::named_barrier(kStagingBarrier, kThreads); }
 
   /// The slabs that follow are of this tile and tap group. Positions that no pixel has are zero in slabs that have
   /// been cleared since.
@@ -102,7 +102,7 @@ class TransposedStaging {
     const RawLines& lines = a_.tile.raw;
     for (int plane = 0; plane < a_.tile.planes; ++plane) {
       uint16_t* const positions = table() + planes_alike(a_.tile, plane, a_.stride_w) * pitch();
-      for (int i = thread_; i < row_places; i += T::kStagingThreads) {
+      for (int i = thread_; i < row_places; i += kThreads) {
         const auto [line, column] = a_.pitch.divide(i);
         const auto [row, image] = a_.tile_images.divide(line);
         const int right = column * a_.stride_w + a_.tile.origin[plane], down = row * a_.stride_h;
@@ -117,7 +117,7 @@ class TransposedStaging {
     }
   }
   __device__ __forceinline__ void clear_table() const {
-    for (int i = thread_; i < a_.tile.raw.pixel_positions * pitch(); i += T::kStagingThreads)
+    for (int i = thread_; i < a_.tile.raw.pixel_positions * pitch(); i += kThreads)
       table()[i] = kNoPosition;
   }
 
@@ -278,7 +278,7 @@ class TransposedStaging {
 
   __device__ __forceinline__ void clear(char* slab) {
     --slabs_to_clear_;
-    for (int i = thread_; i < a_.tile.units * a_.tile.positions_pitch; i += T::kStagingThreads)
+    for (int i = thread_; i < a_.tile.units * a_.tile.positions_pitch; i += kThreads)
       reinterpret_cast<uint4*>(slab)[i] = make_uint4(0, 0, 0, 0);
     sync();
   }
