@@ -131,7 +131,9 @@ const CostModel::Rates& CostModel::rates(const Tile& tile, bool copied) const {
   if (tile.raw.transposed()) return kTransposed;
   if (tile.pixel_rows) return kPixelRows;
   if (tile.boxed()) return is_tf32 ? kBoxedTf32 : kBoxed;
-  if (split_ || copied) return split_ ? kSplit : kCopied;
+  if (split_) return kSplit;
+  if (copied) return kCopied;
+  // What was fitted is of bulk copies; the portable kernel keeps what it had.
   return is_tf32 && chip_.bulk_copies ? kGatheredTf32 : kGathered;
 }
 
