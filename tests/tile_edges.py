@@ -114,6 +114,18 @@ DENSE = [
     Problem(n=40, c=64, h=14, w=14, k=200, r=1, s=1),
     Problem(n=33, c=64, h=28, w=28, k=300, r=1, s=1, stride=(2, 2)),
     Problem(n=40, c=64, h=9, w=9, k=512, stride=(2, 2), padding=same(1)),
+    # Of im2win_fused with 16 bits in NCHW, tiles of all pixels of one image and of several, even
+    # and odd, whose planes leave as words; and last filters and images that are fewer.
+    *(
+        problem
+        for planes in (
+            Problem(n=70, c=16, h=12, w=12, k=136),
+            Problem(n=57, c=16, h=7, w=7, k=520, padding=same(1)),
+            Problem(n=91, c=32, h=5, w=5, k=256, groups=2),
+            Problem(n=80, c=16, h=14, w=14, k=128, r=1, s=1),
+        )
+        for problem in (planes, planes)
+    ),
     # Of im2win_fused with 16 bits and in TF32, 240 columns a tile of 128 filters.
     *[Problem(n=8, c=16, h=60, w=60, k=128, padding=same(1))] * 2,
     # Padding past 2^29 makes the transform count in 64 bits.

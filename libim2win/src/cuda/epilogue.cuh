@@ -89,6 +89,10 @@ class Outputs {
   __device__ __forceinline__ const int64_t* residual_strides() const {
     return residual_layout_.stride;
   }
+  __device__ __forceinline__ bool are_sums() const {
+    return only_adds_bias_and_clamps() && bias_ == nullptr &&
+           epilogue_.activation == IM2WIN_IDENTITY;
+  }
   /// On the host, of a residual that is yet to be bound nothing is known.
   __host__ __device__ __forceinline__ bool only_adds_bias_and_clamps() const {
     return epilogue_.alpha == 1 && residual_ == nullptr && only_clamps();

@@ -214,6 +214,20 @@ __device__ __forceinline__ void store_shared_if(bool condition, uint32_t address
                : "memory");
 }
 
+__device__ __forceinline__ void store_shared_if(bool condition, uint32_t address, uint32_t x) {
+  asm volatile("{\n.reg .pred c;\nsetp.ne.b32 c, %0, 0;\n@c st.shared.b32 [%1], %2;\n}\n" ::"r"(
+                   static_cast<int>(condition)),
+               "r"(address), "r"(x)
+               : "memory");
+}
+/// The low half of x (PTX ISA, "Operand Size Exceeding Instruction-Type Size").
+__device__ __forceinline__ void store_shared_half_if(bool condition, uint32_t address, uint32_t x) {
+  asm volatile("{\n.reg .pred c;\nsetp.ne.b32 c, %0, 0;\n@c st.shared.b16 [%1], %2;\n}\n" ::"r"(
+                   static_cast<int>(condition)),
+               "r"(address), "r"(x)
+               : "memory");
+}
+
 /// To shared memory, likewise.
 __device__ __forceinline__ void store_unit_if(bool condition, uint4* to, uint4 x) {
   asm volatile(
@@ -419,6 +433,10 @@ __device__ __forceinline__ void all_known(Pointer (&p)[4]) {
 
 __device__ __forceinline__ uint32_t shared_address(const void* p) {
   return static_cast<uint32_t>(__cvta_generic_to_shared(p));
+}
+/// The other way around.
+__device__ __forceinline__ void* at_shared_address(uint32_t address) {
+  return __cvta_shared_to_generic(address);
 }
 
 }  // namespace im2win::cuda::ptx

@@ -148,6 +148,7 @@ Arguments<Element>::Arguments(const Problem& problem, const TileChoice& choice,
   filters_fastest = OutputOrder(problem).filters_fastest();
   row_word = fused::row_word(problem, tile);
   words = has_filter_words(problem);
+  whole_planes = tile.whole_planes != 0;
   if (filters_boxed) {
     const int batch = traits(operands).batch;
     for (int kind = 0; kind < 2; ++kind)

@@ -90,6 +90,7 @@ struct Arguments {
   bool filters_fastest;  // of the output's dimensions
   int32_t row_word;      // neighbouring pixels of a filter that are written at once
   bool words;            // whether 16 filters' outputs are aligned words of 16 bytes
+  bool whole_planes;     // or the planes of eight are: see Tile
   // Whether the kernel before packs the filter, and all before that has ended.
   bool follows_packing = false;
   ExactFilter<Element> exact;
@@ -99,7 +100,7 @@ struct Arguments {
 
   /// For an output that is no words of 16 bytes.
   void write_elements() {
-    words = stored = false;
+    words = whole_planes = stored = false;
     row_word = 1;
   }
 

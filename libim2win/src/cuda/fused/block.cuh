@@ -135,7 +135,8 @@ struct Block {
     return reinterpret_cast<LineExtent*>(dynamic_shared_memory + layout.extents) + stage * lines;
   }
   __device__ __forceinline__ Patch& patch(int multiplying_warp) const {
-    return reinterpret_cast<Patch*>(dynamic_shared_memory + layout.patches)[multiplying_warp];
+    return *reinterpret_cast<Patch*>(dynamic_shared_memory + layout.patches +
+                                     multiplying_warp * layout.patch);
   }
   /// Of a warp: see kThreadSlots.
   __device__ __forceinline__ float4* slots(int multiplying_warp) const {
@@ -157,6 +158,10 @@ struct Block {
   /// The rows of boxes that a multiplying warpgroup's columns are: in the room of the table of columns.
   __device__ __forceinline__ uint16_t* box_rows(int warpgroup) const {
     return reinterpret_cast<uint16_t*>(columns()) + warpgroup * T::kShape.columns;
+  }
+  /// Where columns are in whole planes.
+  __device__ __forceinline__ uint16_t* plane_places() const {
+    return reinterpret_cast<uint16_t*>(dynamic_shared_memory + layout.plane_places);
   }
   __device__ __forceinline__ Place* places() const {
     return reinterpret_cast<Place*>(dynamic_shared_memory + layout.places);

@@ -27,18 +27,22 @@ __device__ __forceinline__ void prefetch_maps(const Arguments<Element>& a) {
   if (a.stored && a.outputs.residual_data() != nullptr) ptx::prefetch(a.residual);
 }
 
-/// By a thread: brings the planes of slab after slab.
+/// By a thread of a warp: brings the planes of slab after slab.
 template <class T>
 class BoxStaging {
  public:
   using Element = typename T::Element;
 
   __device__ __forceinline__ BoxStaging(const Arguments<Element>& a, Block<T> block)
-      : a_(a), block_(block), slab_bytes_(static_cast<uint32_t>(slab_bytes(a.tile))) {}
+      : a_(a),
+        to_(barriers().slabs, a.tile.slab_stages, block.slab(0), a.shared.slab),
+        slab_bytes_(static_cast<uint32_t>(ptx::unknown(slab_bytes(a.tile)))),
+        slab_channels_(ptx::unknown(a.tile.units * a.tile.unit_channels)) {}
 
   __device__ __forceinline__ void run() {
     SlabWalk<Element> at(a_);
     wait_for_inputs(a_);
+    if (!ptx::elect()) return;
     for (; !at.ended(a_); at.advance(a_)) {
       if (at.slab.enters_group) enter_group(at);
       if constexpr (T::kShape.pixel_rows) {
@@ -46,8 +50,8 @@ class BoxStaging {
       } else {
         bring_planes(at.tile);
       }
-      channel_ += a_.tile.units * a_.tile.unit_channels;
-      cursor_.advance(a_.tile.slab_stages);
+      channel_ += slab_channels_;
+      to_.advance();
     }
   }
 
@@ -70,21 +74,13 @@ class BoxStaging {
     first_plane_ = plane(at.tile, 0);
   }
 
-  /// When there is room, which all of a slab's bytes are announced to take.
-  __device__ __forceinline__ uint64_t* wait_for_room() const {
-    namespace ptx = ::cuda::ptx;
-    barriers().slabs.wait_empty(cursor_);
-    uint64_t* full = &barriers().slabs.full[cursor_.stage];
-    ptx::mbarrier_arrive_expect_tx(ptx::sem_release, ptx::scope_cta, ptx::space_shared, full,
-                                   slab_bytes_);
-    return full;
-  }
-
   __device__ __forceinline__ void bring_planes(const TilePosition& tile) const {
     namespace ptx = ::cuda::ptx;
     Plane plane = first_plane_;
-    char* to = block_.slab(cursor_.stage);
-    uint64_t* const full = wait_for_room();
+    char* to = to_.to();
+    uint64_t* const full = to_.full();
+    to_.wait_for_room();
+    to_.announce(slab_bytes_);
     for (int i = 0;;) {
       const int32_t at[] = {channel_, plane.column, static_cast<int32_t>(tile.n), row_};
       ptx::cp_async_bulk_tensor(ptx::space_cluster, ptx::space_global, to, &a_.inputs[plane.phase],
@@ -105,8 +101,10 @@ class BoxStaging {
   /// 64 columns are of one row.
   __device__ __forceinline__ void bring_pixels(const TilePosition& tile) const {
     namespace ptx = ::cuda::ptx;
-    char* to = block_.slab(cursor_.stage);
-    uint64_t* const full = wait_for_room();
+    char* to = to_.to();
+    uint64_t* const full = to_.full();
+    to_.wait_for_room();
+    to_.announce(slab_bytes_);
 #pragma unroll 1
     for (int column = 0; column < T::kShape.columns; column += kRowPixels) {
       const auto [row, pixel] = a_.pitch.divide(tile.begin + column);
@@ -123,9 +121,9 @@ class BoxStaging {
   }
 
   const Arguments<Element>& a_;
-  Block<T> block_;
+  FillCursor<kMaxSlabStages> to_;
   uint32_t slab_bytes_;
-  Cursor cursor_;
+  int32_t slab_channels_;
   int channel_ = 0;  // the slab's first
   // Of the tap group:
   int row_ = 0, tap_column_ = 0, first_phase_ = 0;

@@ -6,8 +6,8 @@
 namespace im2win::cuda::fused {
 
 // They fit the times of about 900 tiles of the paper's and ResNet-50's layers on an H200, those of split operands
-// of 190, those of TF32 1500 in boxes and 600 gathered, at batches of 8 to 128; those of 16 bits in boxes, rows of
-// pixels and transposed lines what such tiles of a layer take beside each other, of 1750, on an H100.
+// of 190, those of TF32 1500 in boxes and 600 gathered, at batches of 8 to 128; those of 16 bits what tiles of a layer
+// take beside each other, of 750 in boxes and 420 of transposed lines, and, on an H100, of rows of pixels.
 struct CostModel::Rates {
   double norm;             // see cycles()
   double batch, slab_end;  // cycles of a warpgroup that multiplies, beside those of products
@@ -26,6 +26,7 @@ struct CostModel::Rates {
   // Of writing a tile, its columns, if they go out by words or one by one, and pieces of memory; or of boxes.
   double tile = 0, column = 25, odd_column = 25, piece = 300;
   double word_column = 25;  // of filters that are neighbours
+  double plane_tile = 0;    // or of whole planes
   double stored_tile = 0, stored_column = 0;
   double alone = 0;  // part of the writing while nothing multiplies, unless warpgroups take turns
   double last_column = 0;  // and of 128 filters of a column of the last tile, which nothing hides
@@ -57,15 +58,19 @@ const CostModel::Rates& CostModel::rates(const Tile& tile, bool copied) const {
                                     .slab = 450,
                                     .unit = 1.5,
                                     .few_threads = 1.3};
-  static constexpr Rates kBoxed = {.norm = 4.5,
-                                   .batch = 357,
-                                   .slab_end = 115,
-                                   .unit = 0.52,
-                                   .latency = 2380,
-                                   .word_column = 50,
-                                   .stored_tile = 1110,
-                                   .stored_column = 12.6,
-                                   .last_column = 16.4};
+  static constexpr Rates kBoxed = {.norm = 2.64,
+                                   .batch = 0,
+                                   .slab_end = 194,
+                                   .filters = 1.0 / 95,
+                                   .unit = 0.171,
+                                   .position = 1.41,
+                                   .latency = 996,
+                                   .filter_latency = 1172,
+                                   .word_column = 43.3,
+                                   .stored_tile = 984,
+                                   .stored_column = 6.3,
+                                   .alone = 0.29,
+                                   .last_column = 11.5};
   static constexpr Rates kBoxedTf32 = {.norm = 8,
                                        .batch = 260,
                                        .slab_end = 165,
@@ -115,18 +120,20 @@ const CostModel::Rates& CostModel::rates(const Tile& tile, bool copied) const {
                                           .column = 70,
                                           .odd_column = 97,
                                           .piece = 540};
-  static constexpr Rates kTransposed = {.norm = 4,
-                                        .batch = 410,
-                                        .slab_end = 680,
-                                        .filters = 1.0 / 49,
-                                        .transposed_word = 0.42,
-                                        .transposed_unit = 0.76,
-                                        .few_threads = 1.47,
-                                        .tile = 1250,
-                                        .column = 7.3,
-                                        .odd_column = 9.3,
-                                        .piece = 235,
-                                        .last_column = 33};
+  static constexpr Rates kTransposed = {.norm = 1.73,
+                                        .batch = 83,
+                                        .slab_end = 14,
+                                        .filters = 1.0 / 97,
+                                        .transposed_word = 0.387,
+                                        .transposed_unit = 0.59,
+                                        .latency = 1090,
+                                        .filter_latency = 902,
+                                        .tile = 2240,
+                                        .column = 7.9,
+                                        .odd_column = 20.9,
+                                        .piece = 302,
+                                        .plane_tile = 4020,
+                                        .last_column = 11};
   const bool is_tf32 = operands_ == Operands::kTf32;
   if (tile.raw.transposed()) return kTransposed;
   if (tile.pixel_rows) return kPixelRows;
@@ -189,6 +196,7 @@ double CostModel::cluster_cycles(const Tile& tile, const KernelShape& shape) {
 double CostModel::write_cycles(const Tile& tile, const KernelShape& shape) const {
   const Rates& rates = this->rates(tile, has_units_);
   if (tile.stored) return rates.stored_tile + rates.stored_column * shape.columns;
+  if (tile.whole_planes) return rates.plane_tile;
   if (problem_.output.stride[1] == 1) return rates.word_column * shape.columns;
   // Neighbours in memory that a warp writes at once: memory takes longer for parts of its sectors, which
   // are where these begin and end.

@@ -26,22 +26,21 @@ class FilterBatches {
 
   __device__ __forceinline__ bool ended() const { return slabs_.ended(a_); }
   __device__ __forceinline__ const char* from() const { return from_; }
-  __device__ __forceinline__ int bytes() const { return count() * kStepBytes; }
+  __device__ __forceinline__ int bytes() const { return count_ * kStepBytes; }
 
   /// Of a batch that comes as a box: its first channel, tap column, tap row and filter.
   struct BoxPlace {
     int32_t at[4];
   };
   __device__ __forceinline__ BoxPlace box() const {
-    const FilterTap tap = a_.filter_taps[kind_][step_ / kTraits.batch];
+    const FilterTap tap = a_.filter_taps[kind_][number_];
     return {{channel_, first_.column + tap.column, first_.row + tap.row, first_filter_}};
   }
 
   __device__ __forceinline__ void advance() {
     from_ += bytes();
-    step_ += count();
-    if (step_ < steps_) return;
-    step_ = 0;
+    start(number_ + 1, left_ - count_);
+    if (left_ > 0) return;
     const bool tile_ends = slabs_.slab.left == 1;
     slabs_.advance(a_);
     if (tile_ends) {
@@ -51,6 +50,7 @@ class FilterBatches {
       enter_group();
     } else {
       channel_ += slab_channels_;
+      start(0, steps_);
     }
   }
 
@@ -58,7 +58,12 @@ class FilterBatches {
   static constexpr OperandTraits kTraits = traits(T::kOperands);
   static constexpr int kStepBytes = T::kFilterStep * kUnitBytes;
 
-  __device__ __forceinline__ int count() const { return batch_of(kTraits, steps_ - step_); }
+  /// The slab's batch of that number, from which on it has so many steps.
+  __device__ __forceinline__ void start(int number, int steps) {
+    number_ = number;
+    left_ = steps;
+    count_ = batch_of(kTraits, steps);
+  }
 
   __device__ __forceinline__ void enter_tile() {
     if (ended()) return;
@@ -78,6 +83,7 @@ class FilterBatches {
     steps_ = a_.tile.steps[kind_].count;
     first_ = first_tap(a_, slab.tap_group);
     channel_ = slab.chunk * slab_channels_;
+    start(0, steps_);
   }
 
   const Arguments<typename T::Element>& a_;
@@ -87,32 +93,44 @@ class FilterBatches {
   int32_t slab_channels_;
   int kind_ = 0, steps_ = 0;  // of the tap group's slabs
   Tap first_ = {};
-  int32_t channel_ = 0;  // the slab's first
-  int step_ = 0;         // of the slab
+  int32_t channel_ = 0;                    // the slab's first
+  int number_ = 0, left_ = 0, count_ = 0;  // see start; and the batch's own steps
 };
 
 /// By bulk copies, or as boxes, which a thread starts.
 template <class T>
 class BulkFilters {
  public:
+  /// By a whole warp.
   __device__ __forceinline__ BulkFilters(const Arguments<typename T::Element>& a, Block<T> block)
       : a_(a),
         batches_(a),
-        first_stage_(block.filter_stage(0)),
-        stages_(kept(a.tile.filter_stages)),
-        stage_bytes_(kept(block.layout.filter_stage)) {
+        to_(barriers().filters, a.tile.filter_stages, block.filter_stage(0),
+            block.layout.filter_stage),
+        boxed_(kHasBoxes<T> && ptx::unknown(a.filters_boxed ? 1 : 0) != 0) {
     if constexpr (kFindsAhead) find_next();
   }
 
   __device__ __forceinline__ bool ended() const { return batches_.ended(); }
-  __device__ __forceinline__ bool has_room() { return barriers().filters.is_empty(cursor_); }
-  __device__ __forceinline__ void wait_for_room() { barriers().filters.wait_empty(cursor_); }
+  __device__ __forceinline__ bool has_room() const { return to_.has_room(); }
+  __device__ __forceinline__ void wait_for_room() const { to_.wait_for_room(); }
 
-  /// The next batch; there is room.
-  __device__ __forceinline__ void bring(bool is_starter) {
-    if (is_starter) copy();
+  /// By a thread: starts the next batch's; there is room.
+  __device__ __forceinline__ void copy() const {
+    namespace ptx = ::cuda::ptx;
+    const auto bytes = static_cast<uint32_t>(batches_.bytes());
+    to_.announce(bytes);
+    if (boxed_) {
+      ptx::cp_async_bulk_tensor(ptx::space_cluster, ptx::space_global, to_.to(), &a_.filter,
+                                place_.at, to_.full());
+    } else {
+      ptx::cp_async_bulk(ptx::space_cluster, ptx::space_global, to_.to(), batches_.from(), bytes,
+                         to_.full());
+    }
+  }
+  __device__ __forceinline__ void advance() {
     batches_.advance();
-    cursor_.advance(stages_);
+    to_.advance();
     if constexpr (kFindsAhead) find_next();
   }
 
@@ -120,46 +138,19 @@ class BulkFilters {
   /// Where there are registers for it.
   static constexpr bool kFindsAhead = kHasBoxes<T>;
 
-  /// In a register, likewise: see OperandRings.
-  __device__ __forceinline__ static int32_t kept(int32_t x) {
-    return kFindsAhead ? im2win::cuda::ptx::fresh(x) : x;
-  }
-
   /// Before there is room for it: what is left then is to start the copy.
   __device__ __forceinline__ void find_next() {
-    if (ended()) return;
-    bytes_ = static_cast<uint32_t>(batches_.bytes());
-    to_ = first_stage_ + cursor_.stage * stage_bytes_;
-    if (kHasBoxes<T> && a_.filters_boxed) {
-      place_ = batches_.box();
+    if (!boxed_ || ended()) return;
+    place_ = batches_.box();
 #pragma unroll
-      for (int32_t& x : place_.at) x = im2win::cuda::ptx::fresh(x);
-    }
-  }
-
-  __device__ __forceinline__ void copy() {
-    if constexpr (!kFindsAhead) find_next();
-    namespace ptx = ::cuda::ptx;
-    uint64_t* full = &barriers().filters.full[cursor_.stage];
-    ptx::mbarrier_arrive_expect_tx(ptx::sem_release, ptx::scope_cta, ptx::space_shared, full,
-                                   bytes_);
-    if (kHasBoxes<T> && a_.filters_boxed) {
-      ptx::cp_async_bulk_tensor(ptx::space_cluster, ptx::space_global, to_, &a_.filter, place_.at,
-                                full);
-    } else {
-      ptx::cp_async_bulk(ptx::space_cluster, ptx::space_global, to_, batches_.from(), bytes_, full);
-    }
+    for (int32_t& x : place_.at) x = ptx::fresh(x);
   }
 
   const Arguments<typename T::Element>& a_;
   FilterBatches<T> batches_;
-  Cursor cursor_;
-  char* first_stage_;
-  int32_t stages_, stage_bytes_;
-  // Of the next batch:
-  uint32_t bytes_;
-  char* to_;
-  typename FilterBatches<T>::BoxPlace place_;
+  FillCursor<kMaxFilterStages> to_;
+  bool boxed_;
+  typename FilterBatches<T>::BoxPlace place_;  // of the next batch
 };
 
 /// By a warp's copies of 16 bytes, for those without bulk copies.

@@ -35,22 +35,6 @@ __device__ __forceinline__ void for_lanes(bool of_lane, const Use& use) {
     use(__ffs(static_cast<int>(lanes)) - 1);
 }
 
-/// What is left to be done to sums on their way out: a bias of each of a thread's two filters, and a bound from
-/// below.
-struct Ending {
-  float bias[2] = {0, 0};
-  float low = -INFINITY;
-
-  __device__ __forceinline__ float operator()(float sum, int half) const {
-    return ptx::max_or_nan(sum + bias[half], low);
-  }
-
-  /// For a turn of a loop: what is computed from it is computed there, not ahead for all.
-  __device__ __forceinline__ Ending fresh() const {
-    return {{ptx::fresh(bias[0]), ptx::fresh(bias[1])}, ptx::fresh(low)};
-  }
-};
-
 /// Of a warp's filters and its warpgroup's columns. A thread has four sums of each eight columns: of two of them,
 /// neighbours, for a filter and for that eight after it.
 template <class T>
@@ -97,11 +81,12 @@ class Finisher {
     });
   }
 
-  /// Does what takes more than an Ending. load(first, addends): the residual of the thread's four sums of eight
-  /// columns, where there is one.
+  /// Makes outputs of sums. load(first, addends): the residual of the thread's four sums of eight columns, where
+  /// there is one.
   template <class Load>
-  __device__ __forceinline__ Ending finish(Sums<T::kSums>& sums, const Load& load) const {
-    if (a_.outputs.only_adds_bias_and_clamps()) return {{bias_[0], bias_[1]}, a_.outputs.low()};
+  __device__ __forceinline__ void finish(Sums<T::kSums>& sums, const Load& load) const {
+    if (a_.outputs.are_sums()) return;
+    if (a_.outputs.only_adds_bias_and_clamps()) return add_and_bound(sums, bias_);
     if (a_.outputs.residual_data() != nullptr) {
       add(sums, load);
     } else {
@@ -109,17 +94,16 @@ class Finisher {
         for (float& addend : addends) addend = 0;
       });
     }
-    if (a_.outputs.only_clamps()) return {.low = a_.outputs.low()};
+    if (a_.outputs.only_clamps()) return add_and_bound(sums, {0, 0});
     activate(sums);
-    return {};
   }
 
   /// With the residual from global memory.
-  __device__ __forceinline__ Ending finish(Sums<T::kSums>& sums) const {
+  __device__ __forceinline__ void finish(Sums<T::kSums>& sums) const {
     const int64_t stride = a_.outputs.residual_strides()[1];
     const Element* const residual =
         a_.outputs.residual_data() + columns_.first_pixel().residual + k_ * stride;
-    return finish(sums, [&](int first, float(&addends)[4]) {
+    finish(sums, [&](int first, float(&addends)[4]) {
 #pragma unroll
       for (int i = 0; i < 2; ++i) {
         const int column = first + lane_ % 4 * 2 + i;
@@ -140,6 +124,15 @@ class Finisher {
  private:
   /// Of the warp's.
   __device__ __forceinline__ static int filter(int lane, int half) { return lane / 4 + 8 * half; }
+
+  /// Adds what each of the thread's two filters has, and bounds from below.
+  __device__ __forceinline__ void add_and_bound(Sums<T::kSums>& sums,
+                                                const float (&addend)[2]) const {
+    const float low = a_.outputs.low();
+#pragma unroll
+    for (int i = 0; i < T::kSums; ++i)
+      sums.sum[i] = ptx::max_or_nan(sums.sum[i] + addend[i / 2 % 2], low);
+  }
 
   /// The residual and the bias.
   template <class Load>

@@ -145,9 +145,8 @@ __device__ __forceinline__ void bring_windows(const Arguments<typename T::Elemen
                                               Block<T> block, int warp) {
   if constexpr (kHasBoxes<T>) {
     if (a.boxed) {
-      if (threadIdx.x % 32 != 0) return;
       if (warp == 0) BoxStaging<T>(a, block).run();
-      if (warp > 0 && warp <= output_sets(T::kShape) && a.stored)
+      if (warp > 0 && warp <= output_sets(T::kShape) && a.stored && ptx::elect())
         store_boxes<T>(a, block, warp - 1);
       return;
     }

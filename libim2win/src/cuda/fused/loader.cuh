@@ -17,7 +17,6 @@ template <class T, class Lines>
 __device__ __forceinline__ void load_in_turn(const Arguments<typename T::Element>& a,
                                              Block<T> block, Lines lines) {
   constexpr unsigned kNanoseconds = 40;
-  const bool is_starter = threadIdx.x % 32 == 0;
   if (a.follows_packing)
     for (int i = 0; i < a.tile.raw.stages && !lines.ended(); ++i) lines.bring();
   BulkFilters<T> filters(a, block);
@@ -26,7 +25,10 @@ __device__ __forceinline__ void load_in_turn(const Arguments<typename T::Element
     // All lanes have seen it, then, or none goes on.
     const bool filters_come = !filters.ended() && __all_sync(~0u, filters.has_room());
     const bool lines_come = !lines.ended() && __all_sync(~0u, lines.has_room());
-    if (filters_come) filters.bring(is_starter);
+    if (filters_come) {
+      if (ptx::elect()) filters.copy();
+      filters.advance();
+    }
     if (lines_come) lines.bring();
     if (!filters_come && !lines_come) __nanosleep(kNanoseconds);
   }
@@ -46,9 +48,13 @@ __device__ __forceinline__ void load_filters(const Arguments<typename T::Element
     CopiedFilters<T>(a, block).run();
   } else if (a.tile.filters_in_place && !a.filters_boxed) {
     if constexpr (kHasBoxes<T>) GatheredFilters<T>(a, block).run();
-  } else if (threadIdx.x % 32 == 0) {
-    for (BulkFilters<T> filters(a, block); !filters.ended(); filters.bring(true))
+  } else {
+    BulkFilters<T> filters(a, block);
+    if (!ptx::elect()) return;
+    for (; !filters.ended(); filters.advance()) {
       filters.wait_for_room();
+      filters.copy();
+    }
   }
 }
 

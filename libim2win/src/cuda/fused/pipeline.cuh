@@ -75,4 +75,53 @@ struct Ring {
   }
 };
 
+/// Where a thread is among the stages that it fills by copies of its own, in addresses: found anew for each copy, from
+/// where shared memory begins and from the kernel's parameters, they would take longer than to start it.
+template <int kStages>
+class FillCursor {
+ public:
+  /// By a whole warp.
+  __device__ __forceinline__ FillCursor(const Ring<kStages>& ring, int stages,
+                                        const char* first_stage, int stage_bytes)
+      : full_(kept(ptx::shared_address(ring.full))),
+        first_stage_(kept(ptx::shared_address(first_stage))),
+        stages_(ptx::unknown(stages)),
+        stage_bytes_(ptx::unknown(stage_bytes)) {}
+
+  __device__ __forceinline__ bool has_room() const {
+    return ::cuda::ptx::mbarrier_test_wait_parity(empty(), at_.parity ^ 1);
+  }
+  __device__ __forceinline__ void wait_for_room() const { wait(empty(), at_.parity ^ 1); }
+
+  /// The stage, and who waits until it has all bytes that were announced.
+  __device__ __forceinline__ char* to() const {
+    const int stage = at_.stage * stage_bytes_;
+    return static_cast<char*>(ptx::at_shared_address(first_stage_ + static_cast<uint32_t>(stage)));
+  }
+  __device__ __forceinline__ uint64_t* full() const { return barrier(0); }
+  __device__ __forceinline__ void announce(uint32_t bytes) const {
+    namespace ptx = ::cuda::ptx;
+    ptx::mbarrier_arrive_expect_tx(ptx::sem_release, ptx::scope_cta, ptx::space_shared, full(),
+                                   bytes);
+  }
+
+  __device__ __forceinline__ int stage() const { return at_.stage; }
+  __device__ __forceinline__ void advance() { at_.advance(stages_); }
+
+ private:
+  __device__ __forceinline__ static uint32_t kept(uint32_t x) {
+    return static_cast<uint32_t>(ptx::unknown(static_cast<int32_t>(x)));
+  }
+  __device__ __forceinline__ uint64_t* empty() const { return barrier(kStages); }
+  __device__ __forceinline__ uint64_t* barrier(int offset) const {
+    const int number = at_.stage + offset;
+    return static_cast<uint64_t*>(
+        ptx::at_shared_address(full_ + static_cast<uint32_t>(number * sizeof(uint64_t))));
+  }
+
+  uint32_t full_, first_stage_;  // in shared memory
+  int32_t stages_, stage_bytes_;
+  Cursor at_;
+};
+
 }  // namespace im2win::cuda::fused

@@ -79,9 +79,7 @@ class LineBoxes {
   __device__ __forceinline__ LineBoxes(const Arguments<Element>& a, Block<T> block)
       : a_(a),
         ahead_(a),
-        lines_(block.raw(0)),
-        stages_(ptx::fresh(a.tile.raw.stages)),
-        stage_bytes_(ptx::fresh(a.shared.raw_stage)),
+        to_(barriers().raw, a.tile.raw.stages, block.raw(0), a.shared.raw_stage),
         slab_channels_(ptx::fresh(a.tile.raw.box_channels())),
         slab_bytes_(ptx::fresh((a.raw_phase << a.tile.raw.phase_bits) * kBytes)) {
     const RawLines& lines = a.tile.raw;
@@ -89,26 +87,23 @@ class LineBoxes {
     phase_ = lane & ((1 << lines.phase_bits) - 1);
     part_ = lane >> lines.phase_bits;
     has_box_ = part_ < parts;
-    lines_ += (phase_ * a.raw_phase + part_ * a.raw_line) * kBytes;
+    in_stage_ = (phase_ * a.raw_phase + part_ * a.raw_line) * kBytes;
     enter_group();
   }
 
   __device__ __forceinline__ bool ended() const { return ahead_.ended(a_); }
-  __device__ __forceinline__ bool has_room() { return barriers().raw.is_empty(to_); }
-  __device__ __forceinline__ void wait_for_room() { barriers().raw.wait_empty(to_); }
+  __device__ __forceinline__ bool has_room() const { return to_.has_room(); }
+  __device__ __forceinline__ void wait_for_room() const { to_.wait_for_room(); }
 
   /// The next slab's; there is room.
   __device__ __forceinline__ void bring() {
     namespace ptx = ::cuda::ptx;
-    uint64_t* const full = &barriers().raw.full[to_.stage];
     const int32_t at[] = {column_, channel_, row_, image_};
     if (has_box_)
-      ptx::cp_async_bulk_tensor(ptx::space_cluster, ptx::space_global,
-                                lines_ + to_.stage * stage_bytes_, map_, at, full);
-    if (threadIdx.x % 32 == 0)
-      ptx::mbarrier_arrive_expect_tx(ptx::sem_release, ptx::scope_cta, ptx::space_shared, full,
-                                     static_cast<uint32_t>(slab_bytes_));
-    to_.advance(stages_);
+      ptx::cp_async_bulk_tensor(ptx::space_cluster, ptx::space_global, to_.to() + in_stage_, map_,
+                                at, to_.full());
+    if (im2win::cuda::ptx::elect()) to_.announce(static_cast<uint32_t>(slab_bytes_));
+    to_.advance();
     channel_ += slab_channels_;
     ahead_.advance(a_);
     if (ahead_.slab.enters_group) enter_group();
@@ -140,11 +135,10 @@ class LineBoxes {
 
   const Arguments<Element>& a_;
   SlabWalk<Element> ahead_;
-  Cursor to_;
-  char* lines_;  // the lane's, of the first stage
-  int32_t stages_, stage_bytes_, slab_channels_, slab_bytes_;
-  // The lane's box: which it is, and where, of the next slab.
-  int32_t phase_, part_;
+  FillCursor<kMaxRawStages> to_;
+  int32_t slab_channels_, slab_bytes_;
+  // The lane's box: which it is, where in a stage, and of what, in the next slab.
+  int32_t phase_, part_, in_stage_;
   bool has_box_;
   const CUtensorMap* map_ = nullptr;
   int32_t column_ = 0, channel_ = 0, row_ = 0, image_ = 0;
@@ -157,20 +151,20 @@ class RawStaging {
   using Element = typename T::Element;
   using Moved = fused::Moved<T::kOperands>;
   __device__ __forceinline__ RawStaging(const Arguments<Element>& a, Block<T> block)
-      : a_(a), block_(block), ahead_(a) {}
+      : a_(a),
+        block_(block),
+        ahead_(a),
+        to_(barriers().raw, a.tile.raw.stages, block.raw(0), a.shared.raw_stage) {}
 
   __device__ __forceinline__ bool ended() const { return ahead_.ended(a_); }
-  __device__ __forceinline__ bool has_room() { return barriers().raw.is_empty(to_); }
-  __device__ __forceinline__ void wait_for_room() { barriers().raw.wait_empty(to_); }
+  __device__ __forceinline__ bool has_room() const { return to_.has_room(); }
+  __device__ __forceinline__ void wait_for_room() const { to_.wait_for_room(); }
 
   /// The next slab's; there is room.
   __device__ __forceinline__ void bring() {
-    const uint32_t bytes = copy_lines();
-    ::cuda::ptx::mbarrier_arrive_expect_tx(::cuda::ptx::sem_release, ::cuda::ptx::scope_cta,
-                                           ::cuda::ptx::space_shared,
-                                           &barriers().raw.full[to_.stage], bytes);
+    to_.announce(copy_lines());
     ahead_.advance(a_);
-    to_.advance(a_.tile.raw.stages);
+    to_.advance();
   }
 
  private:
@@ -201,10 +195,10 @@ class RawStaging {
       const Moved* from =
           input + channel * a_.stride_c + image * a_.stride_n + first * a_.raw_column;
       const int at = line * a_.tile.raw.pitch;
-      if (exists) bytes += copy(from, count, block_.raw(to_.stage) + at * sizeof(Moved));
+      if (exists) bytes += copy(from, count, to_.to() + at * sizeof(Moved));
       if constexpr (T::kOperands == Operands::kSplit) {
         const int begin = at + static_cast<int>(word_shift(from) / sizeof(Moved));
-        block_.extents(to_.stage, a_.raw_lines)[line] = {begin, begin + count};
+        block_.extents(to_.stage(), a_.raw_lines)[line] = {begin, begin + count};
       }
     }
     return bytes;
@@ -238,8 +232,7 @@ class RawStaging {
     if (first >= last) return 0;
     const uint32_t bytes = static_cast<uint32_t>(last - first);
     ::cuda::ptx::cp_async_bulk(::cuda::ptx::space_cluster, ::cuda::ptx::space_global,
-                               to + shift + (first - begin), first, bytes,
-                               &barriers().raw.full[to_.stage]);
+                               to + shift + (first - begin), first, bytes, to_.full());
     return bytes;
   }
 
@@ -251,7 +244,7 @@ class RawStaging {
   const Arguments<Element>& a_;
   Block<T> block_;
   SlabWalk<Element> ahead_;
-  Cursor to_;
+  FillCursor<kMaxRawStages> to_;
 };
 
 /// The units of a slab, read from its raw lines.

@@ -258,6 +258,7 @@ class Search {
   }
 
   void try_cluster(const TapRows& rows, const TapColumns& columns) {
+    tile_.whole_planes = chip_.bulk_copies && has_whole_planes(problem_, shape_, operands_, tile_);
     if (!fit_stages(problem_, shape_, operands_, chip_, tile_)) return;
     const double cost = cost_.cycles(tile_, shape_);
     if (best_.kernel >= 0 && cost >= best_.cost) return;

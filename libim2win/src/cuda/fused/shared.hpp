@@ -9,9 +9,9 @@
 
 namespace im2win::cuda::fused {
 
-/// Where a warp gathers finished sums on their way out: 16 filters by 32 columns, or 8 by 32 or 64. Lanes
-/// write two columns of eight filters, or one, at a time: pitches of 8 and 20 modulo 32 send them to
-/// different banks.
+/// Where a warp gathers finished sums on their way out: 16 filters by 32 columns, or 8 by 32 or 64; or the planes of
+/// eight filters. Lanes write two columns of eight filters, or one, at a time: pitches of 8 and 20 modulo 32 send them
+/// to different banks.
 constexpr int kPatchFilters = 16;
 constexpr int kPatchColumns = 32;
 constexpr int kPatchPitch = kPatchColumns + 8;            // [filter][column], for NCHW
@@ -28,6 +28,15 @@ static_assert(sizeof(Patch) % 16 == 0);
 constexpr int32_t patch_bytes(const KernelShape& shape) {
   return shape.multiplying_threads() / 32 * static_cast<int32_t>(sizeof(Patch));
 }
+
+/// Planes of 16-bit outputs.
+constexpr int32_t kPlaneFilters = 8;
+constexpr int32_t patch_pitch(const Tile& tile, const KernelShape& shape) {
+  constexpr auto kLeast = static_cast<int32_t>(sizeof(Patch));
+  return tile.whole_planes ? std::max(kLeast, kPlaneFilters * shape.columns * 2) : kLeast;
+}
+/// Where a column is in them, in bytes, those of its first filter; or this, if it is no output.
+constexpr uint16_t kNoPlace = UINT16_MAX;
 
 /// Where a multiplying thread keeps some of its sums while they pass through an activation: in its warp's patch,
 /// where that is free.
@@ -151,13 +160,13 @@ constexpr int kBarrierBytes = 1024;
 /// The columns of a product that are no outputs read past a slab's end, and positions that pad a unit:
 /// there are zeros, lest they make NaN of what happens to be there, which is looked into.
 struct SharedLayout {
-  int32_t filter_stage, slab;  // of one; a slab with the zeros after it
-  int32_t part;                // from an element's high to its low operands, of a slab
-  int32_t filters, slabs, patches;
+  int32_t filter_stage, slab;              // of one; a slab with the zeros after it
+  int32_t part;                            // from an element's high to its low operands, of a slab
+  int32_t filters, slabs, patches, patch;  // from a warp's patch to the next
   int32_t boxes, box;        // of outputs, in the room of patches; from a box to the next
   int32_t slots;             // for activations, where patches have no room
   int32_t row_ends, biases;  // of im2win_stem
-  int32_t columns, places;   // tables
+  int32_t columns, plane_places, places;  // tables
   int32_t raw, raw_stage;
   int32_t extents;  // of lines of split operands, [stage][line]
   int32_t total;
@@ -180,11 +189,14 @@ inline SharedLayout shared_layout(const Tile& tile, const KernelShape& shape, Op
   layout.box =
       tile.pixel_rows ? kBoxedFilters * kRowBytes : aligned((tile.output_rows() + 1) * kRowBytes);
   const int32_t boxes = tile.stored ? output_sets(shape) * boxes_of_set(shape, operands) : 0;
-  layout.slots = std::max(layout.patches + patch_bytes(shape), layout.boxes + boxes * layout.box);
+  layout.patch = patch_pitch(tile, shape);
+  layout.slots = std::max(layout.patches + shape.multiplying_threads() / 32 * layout.patch,
+                          layout.boxes + boxes * layout.box);
   layout.columns =
       layout.slots + (tile.stored && tile.activates ? kSlotBytes * shape.multiplying_threads() : 0);
-  layout.places =
+  layout.plane_places =
       layout.columns + table_columns(tile, shape) * static_cast<int32_t>(sizeof(ColumnPlace));
+  layout.places = layout.plane_places + (tile.whole_planes ? 2 * shape.columns : 0);
   const int64_t places =
       tile.pixel_rows ? 0 : tile.positions + int64_t{tile.planes} * table_begins(tile);
   const int64_t pixels = int64_t{tile.raw.pixel_positions} * pixel_table_pitch(tile);

@@ -49,6 +49,15 @@ bool has_whole_filters(const Problem& problem, const KernelShape& shape) {
   return problem.groups == 1 || problem.k_per_group() % shape.filters == 0;
 }
 
+bool has_whole_planes(const Problem& problem, const KernelShape& shape, Operands operands,
+                      const Tile& tile) {
+  constexpr int64_t kFilters = 8;
+  const bool has_all = tile.run == 0 && tile.rows >= problem.p && tile.columns == problem.q;
+  return are_elements(operands) && has_all && tile.cluster_bits == 0 && !tile.boxed() &&
+         !shape.divides_columns() && problem.output.is_nchw() &&
+         problem.k_per_group() % kFilters == 0;
+}
+
 bool has_output_boxes(const Problem& problem, Operands operands, int fastest) {
   const int bytes = moved_bytes(operands);
   return problem.output.size[fastest] * bytes % kUnitBytes == 0 &&
@@ -107,14 +116,15 @@ std::string describe(const Tile& tile) {
               tile.stored    ? ", boxes in and out"
               : tile.boxed() ? ", boxes in"
                              : "",
-              ", ", tile.planes, " planes, ", tile.positions, " positions x ", tile.units,
-              " units of ", tile.unit_channels, " x ", tile.unit_columns, ", ", tile.raw.stages,
-              " x ", tile.raw.channels, " x ", tile.raw.rows, tile.raw.boxed ? " boxed" : " raw",
-              tile.raw.apart ? " rows" : "", tile.raw.transposed() ? " transposed" : "",
-              " lines of ", tile.raw.pitch, tile.line_warp ? " by a warp, " : ", ", tile.tap_groups,
-              " tap groups x ", tile.chunks, " chunks, ", tile.steps[0].count, " steps, ",
-              tile.slab_stages, " slabs, ", tile.filter_stages, " filter stages",
-              tile.resident ? " (resident)" : "", ", shared out among ", tile.cluster_blocks());
+              tile.whole_planes ? ", whole planes out" : "", ", ", tile.planes, " planes, ",
+              tile.positions, " positions x ", tile.units, " units of ", tile.unit_channels, " x ",
+              tile.unit_columns, ", ", tile.raw.stages, " x ", tile.raw.channels, " x ",
+              tile.raw.rows, tile.raw.boxed ? " boxed" : " raw", tile.raw.apart ? " rows" : "",
+              tile.raw.transposed() ? " transposed" : "", " lines of ", tile.raw.pitch,
+              tile.line_warp ? " by a warp, " : ", ", tile.tap_groups, " tap groups x ",
+              tile.chunks, " chunks, ", tile.steps[0].count, " steps, ", tile.slab_stages,
+              " slabs, ", tile.filter_stages, " filter stages", tile.resident ? " (resident)" : "",
+              ", shared out among ", tile.cluster_blocks());
 }
 
 }  // namespace im2win::cuda::fused

@@ -23,6 +23,14 @@ class TileColumns {
     const int first = static_cast<int>(threadIdx.x) - T::kFirstMultiplier;
     for (int i = first; i < table_columns(a.tile, T::kShape); i += T::kShape.multiplying_threads())
       block.columns()[i] = located(a, i);
+    if (!a.tile.whole_planes) return;
+    for (int i = first; i < T::kShape.columns; i += T::kShape.multiplying_threads()) {
+      const ColumnPlace at = located(a, i);
+      const bool is_output = at.row < a.p && at.column < a.q && at.image < a.tile.images;
+      const int pixel = (at.image * kPlaneFilters * a.p + at.row) * a.q + at.column;
+      block.plane_places()[i] =
+          is_output ? static_cast<uint16_t>(pixel * sizeof(Element)) : kNoPlace;
+    }
   }
 
   /// `first`: the warpgroup's first column of the tile.
@@ -56,6 +64,8 @@ class TileColumns {
                static_cast<unsigned>(own_.end - own_.begin) &&
            place.row < rows_ && place.column < columns_ && place.image < images_;
   }
+  /// Of the tile, those that exist.
+  __device__ __forceinline__ int images() const { return images_; }
   /// Whether any of so many columns from one on are the block's.
   __device__ __forceinline__ bool has_any(int first, int columns) const {
     return !kHasClusters<T> || (first < own_.end && first + columns > own_.begin);

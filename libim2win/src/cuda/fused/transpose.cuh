@@ -8,6 +8,7 @@
 // none goes to the gap after a unit's positions.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "cuda/fused/arguments.cuh"
@@ -44,8 +45,9 @@ class TransposedStaging {
 
  private:
   static constexpr int kBits = 2, kMatrices = 1 << kBits;  // that an instruction moves
-  static constexpr int kEach = 4;    // moves at a time: each would wait for the last one
-  static constexpr int kFound = 16;  // that a thread has registers for
+  static constexpr int kEach = 4;  // moves at a time: each would wait for the last one
+  // That a thread has registers for, beside some 48 others.
+  static constexpr int kFound = std::min(T::kStagingRegisters - 48, 32) / kEach * kEach;
   static constexpr int kElementBytes = 2;
   static constexpr int kWord = kUnitBytes / kElementBytes;
   // Transposed lines have a warp of their own where they can.

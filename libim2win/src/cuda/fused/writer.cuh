@@ -2,7 +2,9 @@
 // that lanes write neighbours.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <type_traits>
 
 #include "cuda/fused/arguments.cuh"
 #include "cuda/fused/block.cuh"
@@ -20,13 +22,18 @@ struct alignas(kCount * sizeof(Element)) Pixels {
   Element x[kCount];
 };
 
-template <class Element, int kCount>
-__device__ __forceinline__ Pixels<Element, kCount> to_pixels(const float* sums) {
-  const auto from = *reinterpret_cast<const Pixels<float, kCount>*>(sums);
-  Pixels<Element, kCount> pixels;
+/// Of what a patch keeps: sums, or outputs already.
+template <class Element, int kCount, class Kept>
+__device__ __forceinline__ Pixels<Element, kCount> to_pixels(const Kept* kept) {
+  const auto from = *reinterpret_cast<const Pixels<Kept, kCount>*>(kept);
+  if constexpr (std::is_same_v<Element, Kept>) {
+    return from;
+  } else {
+    Pixels<Element, kCount> pixels;
 #pragma unroll
-  for (int i = 0; i < kCount; ++i) pixels.x[i] = from_compute<Element>(from.x[i]);
-  return pixels;
+    for (int i = 0; i < kCount; ++i) pixels.x[i] = from_compute<Element>(from.x[i]);
+    return pixels;
+  }
 }
 
 /// Two 16-bit elements, the first in the low half.
@@ -68,17 +75,19 @@ class Writer {
     if (filters <= 0) return;
     const Finisher<T> finisher(a_, columns_, k, filters, reinterpret_cast<float4*>(patch_.sums));
     if (finisher.has_doubts(sums)) finisher.settle(sums);
-    const Ending end = finisher.finish(sums);
+    finisher.finish(sums);
     output_ = a_.outputs.data() + columns_.first_pixel().output + k * a_.outputs.strides()[1];
     if (a_.words) {
-      write_words(sums, end, filters);
+      write_words(sums, filters);
     } else if (filters < kPatchFilters || a_.filters_fastest) {
-      write_some(sums, end, filters);
+      write_some(sums, filters);
+    } else if (kMatrices && a_.whole_planes) {
+      write_planes(sums);
     } else {
       switch (a_.row_word) {
-        case 4: write_rows<4>(sums, end); break;
-        case 2: write_rows<2>(sums, end); break;
-        default: write_rows<1>(sums, end);
+        case 4: write_rows<4>(sums); break;
+        case 2: write_rows<2>(sums); break;
+        default: write_rows<1>(sums);
       }
     }
   }
@@ -106,6 +115,11 @@ class Writer {
  private:
   static constexpr int kPatches = patch_columns(T::kShape.columns) / kPatchColumns;
   static constexpr bool kHalves = sizeof(Element) == 2;
+  /// Eights of columns whose places are looked up together: each would wait for the last one's columns to be put.
+  static constexpr int kPlacesTogether = 5;
+  /// Whether outputs go to patches as matrices of them.
+  static constexpr bool kMatrices = kHalves && T::kInstructions == Instructions::kWgmma;
+  using Kept = std::conditional_t<kMatrices, Element, float>;  // in a patch, of rows
 
   __device__ __forceinline__ int warpgroup() const { return thread_ / 128; }
   /// Of the warp, in the block's tile.
@@ -140,7 +154,8 @@ class Writer {
         ptx::load_matrices(ptx::shared_address(boxes.word(lane_ % 16, column)), pairs);
         unpack(pairs, addends);
       };
-      write_pixel_boxes(sums, finisher.finish(sums, take), boxes);
+      finisher.finish(sums, take);
+      write_pixel_boxes(sums, boxes);
       if (doubtful)
         settle_boxes(k, filters, [&](int filter, int column) { return boxes.at(filter, column); });
     } else {
@@ -150,7 +165,8 @@ class Writer {
         find_rows(boxes, column, rows);
         this->take(rows, addends);
       };
-      write_boxes(sums, finisher.finish(sums, take), boxes);
+      finisher.finish(sums, take);
+      write_boxes(sums, boxes);
       if (doubtful)
         settle_boxes(k, filters,
                      [&](int filter, int column) { return boxes.row(column).at(filter); });
@@ -161,29 +177,27 @@ class Writer {
   }
 
   /// NHWC.
-  __device__ __forceinline__ void write_boxes(const Sums<T::kSums>& sums, const Ending& end,
+  __device__ __forceinline__ void write_boxes(const Sums<T::kSums>& sums,
                                               const OutputBoxes<T>& boxes) const {
-    // Places are looked up some together: each would wait for the last one's columns to be put.
-    constexpr int kTogether = 5;
 #pragma unroll
-    for (int first = 0; first < T::kShape.columns; first += 8 * kTogether) {
-      const int eights = min(kTogether, (T::kShape.columns - first) / 8);
-      BoxRows rows[kTogether];
+    for (int first = 0; first < T::kShape.columns; first += 8 * kPlacesTogether) {
+      const int eights = min(kPlacesTogether, (T::kShape.columns - first) / 8);
+      BoxRows rows[kPlacesTogether];
 #pragma unroll
       for (int i = 0; i < eights; ++i) find_rows(boxes, first + 8 * i, rows[i]);
 #pragma unroll
-      for (int i = 0; i < eights; ++i) put(rows[i], &sums.sum[first / 2 + 4 * i], end);
+      for (int i = 0; i < eights; ++i) put(rows[i], &sums.sum[first / 2 + 4 * i]);
     }
   }
 
   /// NCHW: two times eight columns at a time, four matrices.
-  __device__ __forceinline__ void write_pixel_boxes(const Sums<T::kSums>& sums, const Ending& end,
+  __device__ __forceinline__ void write_pixel_boxes(const Sums<T::kSums>& sums,
                                                     const OutputRows<T>& boxes) const {
 #pragma unroll
     for (int column = 0; column < T::kShape.columns; column += 16) {
       uint32_t pairs[4];
-      pack(&sums.sum[column / 2], end, pairs[0], pairs[1]);
-      pack(&sums.sum[column / 2 + 4], end, pairs[2], pairs[3]);
+      pack(&sums.sum[column / 2], pairs[0], pairs[1]);
+      pack(&sums.sum[column / 2 + 4], pairs[2], pairs[3]);
       ptx::store_matrices(ptx::shared_address(boxes.word(lane_ % 16, column + lane_ / 16 * 8)),
                           pairs);
     }
@@ -203,18 +217,17 @@ class Writer {
       for (int i = 0; i < 2; ++i) rows[i] = boxes.row(column + lane_ % 4 * 2 + i);
     }
   }
-  __device__ __forceinline__ void put(const BoxRows& rows, const float* sum,
-                                      const Ending& end) const {
+  __device__ __forceinline__ void put(const BoxRows& rows, const float* sum) const {
     if constexpr (kHalves) {
       uint32_t pairs[2];
-      pack(sum, end, pairs[0], pairs[1]);
+      pack(sum, pairs[0], pairs[1]);
       ptx::store_transposed(rows[0].word(lane_ & 8), pairs[0], pairs[1]);
     } else {
 #pragma unroll
       for (int i = 0; i < 2; ++i) {
         const uint32_t at = ptx::shared_address(rows[i].at(lane_ / 4));
-        ptx::store_shared_if(rows[i].is_output, at, end(sum[i], 0));
-        ptx::store_shared_if(rows[i].is_output, at ^ kEightFilters, end(sum[2 + i], 1));
+        ptx::store_shared_if(rows[i].is_output, at, sum[i]);
+        ptx::store_shared_if(rows[i].is_output, at ^ kEightFilters, sum[2 + i]);
       }
     }
   }
@@ -238,32 +251,112 @@ class Writer {
   /// at a time. Memory takes longer for a part of a sector of 32 bytes than for a whole one, and where
   /// lanes begin and end there are parts: words of several pixels make for fewer of them.
   template <int kWord>
-  __device__ __forceinline__ void write_rows(const Sums<T::kSums>& sums, const Ending& end) {
+  __device__ __forceinline__ void write_rows(const Sums<T::kSums>& sums) {
     constexpr int kColumns = kWord == 1 ? kPatchColumns : 2 * kPatchColumns;
+    constexpr int kFilters = kMatrices || kWord == 1 ? kPatchFilters : kPatchFilters / 2;
+    constexpr int kPitch = kColumns + 8;
     constexpr int kLanes = kColumns / kWord, kTogether = 32 / kLanes;  // filters
-    constexpr int kPitch = kColumns + 8, kHalf = kPatchFilters / 2;
-    static_assert(kHalf * kPitch <= kPatchFilters * kPatchPitch);
+    constexpr int kStores = std::min(kFilters / kTogether, 8);         // of a lane at a time
+    static_assert(kFilters * kPitch * sizeof(Kept) <= sizeof(patch_.sums));
     const int64_t stride = a_.outputs.strides()[1];
     const int filter = lane_ / kLanes, column = lane_ % kLanes * kWord;
+    Kept* const patch = reinterpret_cast<Kept*>(patch_.sums);
 #pragma unroll
     for (int first = 0; first < T::kShape.columns; first += kColumns) {
       const bool exists = first + column < kPatches * kPatchColumns;
       const int place = exists ? columns_.output_at(first + column) : kNowhere;
 #pragma unroll
-      for (int half = 0; half < 2; ++half) {
+      for (int part = 0; part < kPatchFilters; part += kFilters) {
         __syncwarp();
+        put_rows<kColumns, kFilters>(sums, first, part / 8, patch);
+        __syncwarp();
+        if (place == kNowhere) continue;
 #pragma unroll
-        for (int i = first; i < min(first + kColumns, T::kShape.columns); i += 8) {
-          const float* sum = &sums.sum[i / 2 + 2 * half];
-          float* to = patch_.sums + lane_ / 4 * kPitch + i - first + lane_ % 4 * 2;
-          *reinterpret_cast<float2*>(to) = make_float2(end(sum[0], half), end(sum[1], half));
+        for (int i = 0; i < kFilters; i += kStores * kTogether)
+          store_column<kStores>(reinterpret_cast<Pixels<Element, kWord>*>(
+                                    output_ + place + (part + i + filter) * stride),
+                                kTogether * stride, patch + (i + filter) * kPitch + column,
+                                kTogether * kPitch);
+      }
+    }
+  }
+
+  /// So many columns from one on, of 16 filters or of the first or second eight of them, [filter][column].
+  template <int kColumns, int kFilters>
+  __device__ __forceinline__ void put_rows(const Sums<T::kSums>& sums, int first, int eight,
+                                           Kept* patch) const {
+    constexpr int kPitch = kColumns + 8;
+    const int end = min(first + kColumns, T::kShape.columns);
+    if constexpr (kMatrices) {
+      // Two times eight columns at a time; beyond the last it is those once more.
+      const uint32_t to = ptx::shared_address(patch + lane_ % 16 * kPitch + lane_ / 16 * 8);
+#pragma unroll
+      for (int i = first; i < end; i += 16) {
+        uint32_t pairs[4];
+        pack(&sums.sum[i / 2], pairs[0], pairs[1]);
+        pack(&sums.sum[min(i + 8, end - 8) / 2], pairs[2], pairs[3]);
+        ptx::store_matrices(to + (i - first) * static_cast<uint32_t>(sizeof(Kept)), pairs);
+      }
+    } else {
+      float* const to = patch + lane_ / 4 * kPitch + lane_ % 4 * 2;
+#pragma unroll
+      for (int i = first; i < end; i += 8)
+#pragma unroll
+        for (int half = 0; half < kFilters / 8; ++half) {
+          const float* const sum = &sums.sum[i / 2 + 2 * (eight + half)];
+          *reinterpret_cast<float2*>(to + half * 8 * kPitch + i - first) =
+              make_float2(sum[0], sum[1]);
         }
-        __syncwarp();
-        if (place != kNowhere)
-          store_column<kHalf / kTogether>(
-              reinterpret_cast<Pixels<Element, kWord>*>(output_ + place +
-                                                        (half * kHalf + filter) * stride),
-              kTogether * stride, patch_.sums + filter * kPitch + column, kTogether * kPitch);
+    }
+  }
+
+  /// NCHW, tiles of whole planes: those of eight filters are neighbours in memory, and go out as words of 16 bytes.
+  __device__ __forceinline__ void write_planes(const Sums<T::kSums>& sums) const {
+    const int plane = a_.p * a_.q;  // eight of them are as many words
+#pragma unroll
+    for (int half = 0; half < kPatchFilters / kPlaneFilters; ++half) {
+      __syncwarp();
+      if (a_.row_word > 1) {
+        put_planes<true>(sums, half, plane);
+      } else {
+        put_planes<false>(sums, half, plane);
+      }
+      __syncwarp();
+      const uint4* from = reinterpret_cast<const uint4*>(patch_.sums);
+      Element* to = output_ + half * kPlaneFilters * plane;
+      for (int image = 0; image < columns_.images(); ++image) {
+#pragma unroll 4
+        for (int i = lane_; i < plane; i += 32) reinterpret_cast<uint4*>(to)[i] = from[i];
+        from += plane;
+        to += a_.outputs.strides()[0];
+      }
+    }
+  }
+
+  /// The outputs of the thread's first filter or of its second; by pairs, if those are words.
+  template <bool kPairs>
+  __device__ __forceinline__ void put_planes(const Sums<T::kSums>& sums, int half,
+                                             int plane) const {
+    const uint32_t own =
+        ptx::shared_address(patch_.sums) + lane_ / 4 * plane * static_cast<int>(sizeof(Element));
+    const auto* places = reinterpret_cast<const uint32_t*>(block_.plane_places()) + lane_ % 4;
+#pragma unroll
+    for (int first = 0; first < T::kShape.columns; first += 8 * kPlacesTogether) {
+      const int eights = min(kPlacesTogether, (T::kShape.columns - first) / 8);
+      uint32_t two[kPlacesTogether];
+#pragma unroll
+      for (int i = 0; i < eights; ++i) two[i] = places[first / 2 + 4 * i];
+#pragma unroll
+      for (int i = 0; i < eights; ++i) {
+        const float* const sum = &sums.sum[first / 2 + 4 * i + 2 * half];
+        const uint32_t pair = packed_pair<Element>(sum[0], sum[1]);
+        const uint32_t place = two[i] & 0xffff, next = two[i] >> 16;
+        if constexpr (kPairs) {
+          ptx::store_shared_if(place != kNoPlace, own + place, pair);
+        } else {
+          ptx::store_shared_half_if(place != kNoPlace, own + place, pair);
+          ptx::store_shared_half_if(next != kNoPlace, own + next, pair >> 16);
+        }
       }
     }
   }
@@ -272,15 +365,14 @@ class Writer {
   /// left the queue of the memory pipe, which is long: each has its own.
   template <int kCount, int kWord>
   __device__ __forceinline__ static void store_column(Pixels<Element, kWord>* output,
-                                                      int64_t stride, const float* sums,
-                                                      int pitch) {
+                                                      int64_t stride, const Kept* kept, int pitch) {
     Pixels<Element, kWord>* to[kCount];
     Pixels<Element, kWord> words[kCount];
 #pragma unroll
     for (int i = 0; i < kCount; ++i) {
       to[i] = reinterpret_cast<Pixels<Element, kWord>*>(reinterpret_cast<Element*>(output) +
                                                         i * stride);
-      words[i] = to_pixels<Element, kWord>(sums + i * pitch);
+      words[i] = to_pixels<Element, kWord>(kept + i * pitch);
     }
     ptx::all_known(to);
 #pragma unroll
@@ -290,8 +382,7 @@ class Writer {
   /// NHWC: a lane has 16 bytes of neighbouring filters of a pixel. In the patch the words of a
   /// column are neighbours, those of four columns exchanged with those of the four after them:
   /// eight columns, which are written at a time, then meet all banks.
-  __device__ __forceinline__ void write_words(const Sums<T::kSums>& sums, const Ending& end,
-                                              int filters) const {
+  __device__ __forceinline__ void write_words(const Sums<T::kSums>& sums, int filters) const {
     constexpr int kWords = kPatchFilters / kWordFilters;  // of a column
     // As many 16-bit columns as fit a patch: fewer times to wait for one another.
     constexpr int kTogether = kHalves ? 2 * kPatchColumns : kPatchColumns;
@@ -310,7 +401,7 @@ class Writer {
 #pragma unroll
       for (int chunk = 0; chunk < kTogether; chunk += kPatchColumns)
         for_eights(sums, first + chunk,
-                   [&](const float* sum, int column) { put(sum, chunk + column, end); });
+                   [&](const float* sum, int column) { put(sum, chunk + column); });
       __syncwarp();
       uint4 value[kEach];
 #pragma unroll
@@ -333,28 +424,26 @@ class Writer {
   }
 
   /// Eight columns to the patch, as they go out.
-  __device__ __forceinline__ void put(const float* sum, int column, const Ending& end) const {
-    if constexpr (kHalves && T::kInstructions == Instructions::kWgmma) {
+  __device__ __forceinline__ void put(const float* sum, int column) const {
+    if constexpr (kMatrices) {
       uint32_t pairs[2];
-      pack(sum, end, pairs[0], pairs[1]);
+      pack(sum, pairs[0], pairs[1]);
       ptx::store_transposed(word(column + lane_ % 8, lane_ / 8 % 2), pairs[0], pairs[1]);
     } else {
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
         const int filter = lane_ / 4 + i / 2 * 8;
         uint4* to = word(column + lane_ % 4 * 2 + i % 2, filter / kWordFilters);
-        reinterpret_cast<Element*>(to)[filter % kWordFilters] =
-            from_compute<Element>(end(sum[i], i / 2));
+        reinterpret_cast<Element*>(to)[filter % kWordFilters] = from_compute<Element>(sum[i]);
       }
     }
   }
 
   /// Two 8 x 8 matrices, of filters 0 to 7 and 8 to 15, of which lanes 0 to 7 and 8 to 15 give the
   /// places of columns, or of filters.
-  __device__ __forceinline__ static void pack(const float* sum, const Ending& end, uint32_t& pair0,
-                                              uint32_t& pair1) {
-    pair0 = packed_pair<Element>(end(sum[0], 0), end(sum[1], 0));
-    pair1 = packed_pair<Element>(end(sum[2], 1), end(sum[3], 1));
+  __device__ __forceinline__ static void pack(const float* sum, uint32_t& pair0, uint32_t& pair1) {
+    pair0 = packed_pair<Element>(sum[0], sum[1]);
+    pair1 = packed_pair<Element>(sum[2], sum[3]);
   }
   __device__ __forceinline__ static void unpack(const uint32_t (&pairs)[2], float (&x)[4]) {
 #pragma unroll
@@ -363,14 +452,12 @@ class Writer {
   }
 
   /// Any layout, some of 16 filters.
-  __device__ __forceinline__ void write_some(const Sums<T::kSums>& sums, const Ending& ending,
-                                             int filters) const {
+  __device__ __forceinline__ void write_some(const Sums<T::kSums>& sums, int filters) const {
     float* const to = patch_.sums + lane_ / 4 * kPatchPitch + lane_ % 4 * 2;
 #pragma unroll 1
     for (int first = 0; first < T::kShape.columns; first += kPatchColumns) {
       if (!columns_.has_any(first, kPatchColumns)) continue;
       __syncwarp();
-      const Ending end = ending.fresh();
       // Registers have no run-time index; what follows is long, and there once.
 #pragma unroll
       for (int chunk = 0; chunk < T::kShape.columns; chunk += kPatchColumns) {
@@ -379,7 +466,7 @@ class Writer {
 #pragma unroll
           for (int i = 0; i < 2; ++i)
             *reinterpret_cast<float2*>(to + i * 8 * kPatchPitch + column) =
-                make_float2(end(sum[2 * i], i), end(sum[2 * i + 1], i));
+                make_float2(sum[2 * i], sum[2 * i + 1]);
         });
       }
       __syncwarp();

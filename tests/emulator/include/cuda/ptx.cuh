@@ -127,8 +127,12 @@ T load_shared_if(bool condition, uint32_t address) {
   return condition ? load_shared<T>(address) : T{};
 }
 
-inline void store_shared_if(bool condition, uint32_t address, float x) {
+template <class T>
+void store_shared_if(bool condition, uint32_t address, T x) {
   if (condition) std::memcpy(dynamic_shared_memory + address, &x, sizeof x);
+}
+inline void store_shared_half_if(bool condition, uint32_t address, uint32_t x) {
+  store_shared_if(condition, address, static_cast<uint16_t>(x));
 }
 
 inline void store_shared(uint32_t address, float2 x) {
@@ -213,5 +217,6 @@ void all_known(Pointer (&)[kCount]) {}
 inline uint32_t shared_address(const void* p) {
   return static_cast<uint32_t>(static_cast<const char*>(p) - dynamic_shared_memory);
 }
+inline void* at_shared_address(uint32_t address) { return dynamic_shared_memory + address; }
 
 }  // namespace im2win::cuda::ptx

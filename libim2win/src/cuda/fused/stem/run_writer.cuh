@@ -14,6 +14,16 @@
 
 namespace im2win::cuda::fused::stem {
 
+/// What becomes of sums on their way out: a bias of each of a thread's two filters is added, and they are bounded from
+/// below.
+struct Ending {
+  float bias[2], low;
+
+  __device__ __forceinline__ float operator()(float sum, int half) const {
+    return ptx::max_or_nan(sum + bias[half], low);
+  }
+};
+
 /// NCHW, where outputs are the sums and a bias, perhaps clamped from below. A warp puts 16 filters' pixels of a run
 /// in shared memory, chunk by chunk; when the last is there, all leave, by words as large as planes are whole ones of.
 /// (Bulk copies, of a filter by each lane, take longer: lanes start them one after another.)

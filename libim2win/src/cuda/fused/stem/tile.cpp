@@ -199,6 +199,7 @@ SharedLayout stem_layout(const StemChoice& choice, const KernelShape& shape, Ope
         layout.biases + choice.sets * shape.filters * static_cast<int32_t>(sizeof(float));
     return layout;
   }
+  layout.patch = static_cast<int32_t>(sizeof(Patch));
   layout.row_ends = layout.patches + patch_bytes(shape);
   const bool has_row_ends = moved_bytes(operands) == 4 && !choice.tile.tile.stored;
   layout.biases = layout.row_ends + (has_row_ends ? shape.multiplying_threads() * kUnitBytes : 0);
