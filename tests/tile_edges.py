@@ -94,7 +94,7 @@ DENSE = [
             Problem(n=36, c=64, h=28, w=28, k=100, r=1, s=1),
             Problem(n=96, c=40, h=16, w=16, k=20, r=1, s=1),
             Problem(n=4, c=128, h=12, w=10, k=256, r=1, s=1, groups=2),
-            Problem(n=48, c=384, h=12, w=8, k=384, r=1, s=1),
+            Problem(n=36, c=128, h=28, w=28, k=200, r=1, s=1),
         )
         for problem in (pixels, pixels)
     ),
