@@ -64,10 +64,10 @@ int lead(const Problem& problem, const KernelShape& shape, OperandTraits traits,
 }
 
 bool has_line_warp(const KernelShape& shape, OperandTraits traits, const Tile& tile) {
-  // Batches of a slab, in whose time fewer warps can bring the next. Those of split operands take longer.
-  const int64_t many = traits.parts > 1 ? 5 : 6;
+  // Batches of a slab, in whose time fewer warps can bring the next.
+  constexpr int64_t kMany = 6;
   return tile.raw.stages > 0 && shape.staging_warpgroups > 1 &&
-         (tile.raw.transposed() || batch_count(tile, traits) >= many * tile.slabs());
+         (tile.raw.transposed() || batch_count(tile, traits) >= kMany * tile.slabs());
 }
 
 }  // namespace im2win::cuda::fused
