@@ -10,31 +10,12 @@
 #include "cuda/fused/block.cuh"
 #include "cuda/fused/boxes.cuh"
 #include "cuda/fused/finish.cuh"
+#include "cuda/fused/output_rows.cuh"
 #include "cuda/fused/sums.cuh"
 #include "cuda/fused/tile_columns.cuh"
 #include "cuda/ptx.cuh"
 
 namespace im2win::cuda::fused {
-
-/// Neighbouring pixels of a filter, which are written at once.
-template <class Element, int kCount>
-struct alignas(kCount * sizeof(Element)) Pixels {
-  Element x[kCount];
-};
-
-/// Of what a patch keeps: sums, or outputs already.
-template <class Element, int kCount, class Kept>
-__device__ __forceinline__ Pixels<Element, kCount> to_pixels(const Kept* kept) {
-  const auto from = *reinterpret_cast<const Pixels<Kept, kCount>*>(kept);
-  if constexpr (std::is_same_v<Element, Kept>) {
-    return from;
-  } else {
-    Pixels<Element, kCount> pixels;
-#pragma unroll
-    for (int i = 0; i < kCount; ++i) pixels.x[i] = from_compute<Element>(from.x[i]);
-    return pixels;
-  }
-}
 
 /// Two 16-bit elements, the first in the low half.
 template <class Element>
@@ -273,10 +254,10 @@ class Writer {
         if (place == kNowhere) continue;
 #pragma unroll
         for (int i = 0; i < kFilters; i += kStores * kTogether)
-          store_column<kStores>(reinterpret_cast<Pixels<Element, kWord>*>(
-                                    output_ + place + (part + i + filter) * stride),
-                                kTogether * stride, patch + (i + filter) * kPitch + column,
-                                kTogether * kPitch);
+          store_column<kStores, kWord, Element>(
+              reinterpret_cast<Pixels<Element, kWord>*>(output_ + place +
+                                                        (part + i + filter) * stride),
+              kTogether * stride, patch + (i + filter) * kPitch + column, kTogether * kPitch);
       }
     }
   }
@@ -359,24 +340,6 @@ class Writer {
         }
       }
     }
-  }
-
-  /// So many words, `stride` elements apart. A register that holds an address is free when its store has
-  /// left the queue of the memory pipe, which is long: each has its own.
-  template <int kCount, int kWord>
-  __device__ __forceinline__ static void store_column(Pixels<Element, kWord>* output,
-                                                      int64_t stride, const Kept* kept, int pitch) {
-    Pixels<Element, kWord>* to[kCount];
-    Pixels<Element, kWord> words[kCount];
-#pragma unroll
-    for (int i = 0; i < kCount; ++i) {
-      to[i] = reinterpret_cast<Pixels<Element, kWord>*>(reinterpret_cast<Element*>(output) +
-                                                        i * stride);
-      words[i] = to_pixels<Element, kWord>(kept + i * pitch);
-    }
-    ptx::all_known(to);
-#pragma unroll
-    for (int i = 0; i < kCount; ++i) *to[i] = words[i];
   }
 
   /// NHWC: a lane has 16 bytes of neighbouring filters of a pixel. In the patch the words of a
