@@ -51,11 +51,10 @@ bool has_whole_filters(const Problem& problem, const KernelShape& shape) {
 
 bool has_whole_planes(const Problem& problem, const KernelShape& shape, Operands operands,
                       const Tile& tile) {
-  constexpr int64_t kFilters = 8;
   const bool has_all = tile.run == 0 && tile.rows >= problem.p && tile.columns == problem.q;
   return are_elements(operands) && has_all && tile.cluster_bits == 0 && !tile.boxed() &&
          !shape.divides_columns() && problem.output.is_nchw() &&
-         problem.k_per_group() % kFilters == 0;
+         problem.k_per_group() % kPlaneFilters == 0;
 }
 
 bool has_output_boxes(const Problem& problem, Operands operands, int fastest) {

@@ -230,15 +230,14 @@ struct Tile {
   // And its tap columns; in im2win_stem it may have several rows of them. 0: a unit is of any elements of a
   // window, which follow one another in the order of the filter.
   int32_t unit_columns;
-  int32_t units;       // channel units of a slab
-  int32_t chunks;      // slabs of all channels
-  int32_t row_units;   // units of a position that are neighbours: 1, or all of a slab
-  int32_t pixel_rows;  // whether rows are of pixels: see KernelShape
-  int32_t box_rows;    // of a plane, where it is a box
-  int32_t stored;      // whether outputs leave as boxes, too
-  int32_t
-      whole_planes;   // or as the planes of filters that follow one another: see has_whole_planes
-  int32_t activates;  // whether an activation takes sums through slots of shared memory
+  int32_t units;             // channel units of a slab
+  int32_t chunks;            // slabs of all channels
+  int32_t row_units;         // units of a position that are neighbours: 1, or all of a slab
+  int32_t pixel_rows;        // whether rows are of pixels: see KernelShape
+  int32_t box_rows;          // of a plane, where it is a box
+  int32_t stored;            // whether outputs leave as boxes, too
+  int32_t whole_planes;      // or as planes: see has_whole_planes
+  int32_t activates;         // whether an activation takes sums through slots of shared memory
   int32_t filters_in_place;  // whether filters come as boxes of what they are: see has_filter_boxes
 
   // Taps by slabs: group j has tap rows j / column_groups + m * row_step, and all tap columns or, where

@@ -229,7 +229,7 @@ class Writer {
   }
 
   /// NCHW: neighbouring lanes have neighbouring pixels of a filter, a word of so many each; eight filters
-  /// at a time. Memory takes longer for a part of a sector of 32 bytes than for a whole one, and where
+  /// at a time, or sixteen. Memory takes longer for a part of a sector of 32 bytes than for a whole one, and where
   /// lanes begin and end there are parts: words of several pixels make for fewer of them.
   template <int kWord>
   __device__ __forceinline__ void write_rows(const Sums<T::kSums>& sums) {
