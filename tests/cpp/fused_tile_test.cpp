@@ -19,11 +19,29 @@ using namespace im2win;
 using namespace im2win::cuda::fused;
 
 constexpr Chip kChip = {132, 227 * 1024, true, {132, 66, 30, 15}};
-constexpr KernelShape kShapes[] = {
-    {128, 80}, {128, 104},   {128, 120, 1}, {128, 160}, {128, 168, 1},        {64, 80},
-    {64, 160}, {64, 240, 1}, {256, 80},     {256, 104}, {64, 240, 1, 2, true}};
+constexpr KernelShape kShapes[] = {{128, 80, 56},
+                                   {128, 104, 88},
+                                   {128, 120, 120, 1},
+                                   {128, 160, 128},
+                                   {128, 168, 168, 1},
+                                   {64, 80, 48},
+                                   {64, 160, 88},
+                                   {64, 240, 168, 1},
+                                   {256, 80, 56},
+                                   {256, 104, 104},
+                                   {.filters = 64,
+                                    .columns = 240,
+                                    .least_columns = 168,
+                                    .staging_warpgroups = 1,
+                                    .takes_turns = true}};
 constexpr KernelShape kPixelShapes[] = {
-    {128, 128, 1, 2, false, true}, {128, 256, 1, 2, false, true}, {64, 256, 1, 2, true, true}};
+    {.filters = 128, .columns = 128, .staging_warpgroups = 1, .pixel_rows = true},
+    {.filters = 128, .columns = 256, .staging_warpgroups = 1, .pixel_rows = true},
+    {.filters = 64,
+     .columns = 256,
+     .staging_warpgroups = 1,
+     .takes_turns = true,
+     .pixel_rows = true}};
 using Shapes = std::span<const KernelShape>;
 
 /// Dense NHWC or NCHW tensors.
@@ -103,7 +121,7 @@ class TileRun {
 
   /// The outputs that differ, and those that no column computes.
   int mismatches() {
-    const int columns = shape_.block_columns();
+    const int columns = shape_.block_columns() / shape_.columns * tile_.product_columns;
     std::vector<int64_t> sums(static_cast<size_t>(columns), 0);
     for (int group = 0; group < tile_.tap_groups; ++group)
       for (int chunk = 0; chunk < tile_.chunks; ++chunk) {
@@ -118,10 +136,10 @@ class TileRun {
           if (n_ + image >= problem_.n || p_ + row >= problem_.p || q_ + x >= problem_.q) continue;
           int64_t column = (row * tile_.images + image) * tile_.column_pitch + x - begin_;
           if (tile_.run > 0 && (column < 0 || column >= columns)) continue;  // another run's
-          if (shape_.divides_columns())
-            column = column / tile_.warpgroup_columns * shape_.columns +
-                     column % tile_.warpgroup_columns;
-          if (column >= columns) {
+          const int64_t own = shape_.divides_columns() ? column % tile_.warpgroup_columns : column;
+          column += (column - own) / tile_.warpgroup_columns *
+                    (tile_.product_columns - tile_.warpgroup_columns);
+          if (own >= tile_.product_columns || column >= columns) {
             ++missing;
           } else {
             wrong += sums[static_cast<size_t>(column)] !=
@@ -196,8 +214,8 @@ class TileRun {
       const int first = step.offset + half * 8 * kRowUnits + column / kRowPixels * step.second;
       return first * kRowPixels / kRowUnits + column % kRowPixels;
     }
-    const int in_warpgroup = column % shape_.columns;
-    const int start = (column / shape_.columns * tile_.warpgroup_step +
+    const int in_warpgroup = column % tile_.product_columns;
+    const int start = (column / tile_.product_columns * tile_.warpgroup_step +
                        in_warpgroup / 8 * tile_.group_stride + in_warpgroup % 8) *
                       tile_.row_units;
     return (start + step.offset + half * step.second) * elements();

@@ -88,6 +88,13 @@ __device__ __forceinline__ void store_matrices(uint32_t row, const uint32_t (&x)
                : "memory");
 }
 
+/// Likewise, of 16-bit elements, each matrix transposed.
+__device__ __forceinline__ void store_matrices_transposed(uint32_t row, const uint32_t (&x)[4]) {
+  asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(row),
+               "r"(x[0]), "r"(x[1]), "r"(x[2]), "r"(x[3])
+               : "memory");
+}
+
 #define IM2WIN_MMA(name, instruction)                                                \
   __device__ __forceinline__ void name(float* d, const uint32_t(&a)[4], uint32_t b0, \
                                        uint32_t b1) {                                \

@@ -155,8 +155,8 @@ struct Block {
   __device__ __forceinline__ char* box(int number) const {
     return dynamic_shared_memory + layout.boxes + number * layout.box;
   }
-  /// The rows of boxes that a multiplying warpgroup's columns are: in the room of the table of columns.
-  __device__ __forceinline__ uint16_t* box_rows(int warpgroup) const {
+  /// Where a multiplying warpgroup's columns are in boxes: in the room of the table of columns.
+  __device__ __forceinline__ uint16_t* box_places(int warpgroup) const {
     return reinterpret_cast<uint16_t*>(columns()) + warpgroup * T::kShape.columns;
   }
   /// Where columns are in whole planes.

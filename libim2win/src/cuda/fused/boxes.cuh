@@ -227,21 +227,23 @@ __device__ __forceinline__ void store_boxes(const Arguments<typename T::Element>
   }
 }
 
-/// The boxes of a tile's outputs, for a warp that puts its sums there.
+/// The boxes of a tile's outputs, for a warp that puts its sums there: rows of filters.
 template <class T>
 class OutputBoxes {
  public:
   using Element = typename T::Element;
 
+  /// `filter`: the warp's first.
   __device__ __forceinline__ OutputBoxes(const Tile& tile, Block<T> block, int warpgroup,
                                          int filter)
-      : rows_(block.box_rows(warpgroup)),
+      : places_(block.box_places(warpgroup)),
         box_(block.box((T::kShape.takes_turns ? warpgroup * kBoxedFilters + filter : filter) /
                        kBoxFilters<Element>)),
-        filter_(filter % kBoxFilters<Element>),
-        outputs_(tile.output_rows()) {}
+        first_(filter % kBoxFilters<Element> * static_cast<int>(sizeof(Element))),
+        none_(place_of(tile.output_rows())) {}
 
-  /// The rows of a warpgroup's columns, which are the same for all tiles.
+  /// Of a warpgroup's columns, which are the same for all tiles: where their rows are in a box, in bytes. What is to be
+  /// some bytes into a row is at its place with these bits exchanged, as swizzles exchange words of 16 bytes.
   __device__ __forceinline__ static void place_columns(const Arguments<Element>& a, Block<T> block,
                                                        int warpgroup, int thread) {
     const int first = T::kShape.divides_columns() ? warpgroup * a.tile.warpgroup_columns : 0;
@@ -249,38 +251,29 @@ class OutputBoxes {
       const auto [line, in_line] = a.column_pitch.divide(first + column);
       const bool inside = column < a.tile.warpgroup_columns && line < a.tile.rows * a.tile.images &&
                           in_line < a.tile.columns;
-      block.box_rows(warpgroup)[column] =
-          static_cast<uint16_t>(inside ? line * a.tile.columns + in_line : a.tile.output_rows());
+      block.box_places(warpgroup)[column] = static_cast<uint16_t>(
+          place_of(inside ? line * a.tile.columns + in_line : a.tile.output_rows()));
     }
   }
 
-  /// A column's 16 filters of the warp. Lanes whose columns are neighbours have different banks.
-  struct Row {
-    char* row;
-    int swizzle, first;  // in words of 16 bytes
-    bool is_output;
-
-    __device__ __forceinline__ char* word(int filter) const {
-      const int word = first + filter * static_cast<int>(sizeof(Element)) / kUnitBytes;
-      return row + (word ^ swizzle) * kUnitBytes;
-    }
-    __device__ __forceinline__ Element* at(int filter) const {
-      return reinterpret_cast<Element*>(word(filter)) + filter % kWordFilters;
-    }
-  };
-
-  __device__ __forceinline__ Row row(int column) const {
-    const int row = rows_[column];
-    return {box_ + row * kRowBytes, row & 7, filter_ / kWordFilters, row < outputs_};
+  /// Of a column. Lanes whose columns are neighbours have different banks.
+  __device__ __forceinline__ uint32_t place(int column) const { return places_[column]; }
+  __device__ __forceinline__ bool is_output(uint32_t place) const { return place < none_; }
+  /// One of the warp's 16 filters in a row.
+  __device__ __forceinline__ Element* at(uint32_t place, int filter) const {
+    const int in_row = first_ + filter * static_cast<int>(sizeof(Element));
+    return reinterpret_cast<Element*>(box_ + (place ^ static_cast<uint32_t>(in_row)));
   }
 
  private:
-  static constexpr int kWordFilters = kUnitBytes / static_cast<int>(sizeof(Element));
+  __device__ __forceinline__ static uint32_t place_of(int row) {
+    return static_cast<uint32_t>(row * kRowBytes + row % kRowUnits * kUnitBytes);
+  }
 
-  const uint16_t* rows_;
+  const uint16_t* places_;
   char* box_;
-  int filter_;   // the warp's first, of the box
-  int outputs_;  // rows that are
+  int first_;      // bytes of a row before the warp's filters
+  uint32_t none_;  // the place of columns that are no outputs
 };
 
 /// Likewise, of rows of pixels.

@@ -56,10 +56,8 @@ class ClusterSums {
  private:
   static constexpr bool kSplit = T::kOperands == Operands::kSplit;
   static constexpr int kEights = T::kShape.columns / 8;
-  static_assert(kEights >= 1 << kMaxClusterBits, "each block has some");
-
   __device__ __forceinline__ int first_eight(int block) const {
-    return fused::first_eight(tile_, T::kShape, block);
+    return fused::first_eight(tile_, block);
   }
   /// The thread's four sums of eight columns.
   __device__ __forceinline__ static float4& of_thread(char* eights, int eight) {
@@ -74,7 +72,7 @@ class ClusterSums {
   __device__ __forceinline__ char* from_block(int block) const {
     if (block == own_) return outgoing_ + first_ * kEightBytes;
     return incoming_ +
-           (block * T::kShape.multiplying_warpgroups + warpgroup_) * letter_bytes(tile_, T::kShape);
+           (block * T::kShape.multiplying_warpgroups + warpgroup_) * letter_bytes(tile_);
   }
   __device__ __forceinline__ char* bounds_from(int block) const {
     if (block == own_) return outgoing_ + kEights * kEightBytes;
@@ -108,8 +106,8 @@ class ClusterSums {
 #pragma unroll 1
     for (int i = 1; i < tile_.cluster_blocks(); ++i) {
       const int block = (own_ + i) & (tile_.cluster_blocks() - 1);
-      const uint32_t to = ptx::shared_address_in_cluster(
-          incoming_ + letter * letter_bytes(tile_, T::kShape), block);
+      const uint32_t to =
+          ptx::shared_address_in_cluster(incoming_ + letter * letter_bytes(tile_), block);
       const uint32_t barrier = ptx::shared_address_in_cluster(&barriers().sums, block);
       const int first = first_eight(block), bytes = (first_eight(block + 1) - first) * kEightBytes;
       ptx::send(outgoing_ + first * kEightBytes, bytes, to, barrier);

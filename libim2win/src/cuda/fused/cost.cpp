@@ -153,7 +153,7 @@ double CostModel::cycles(const Tile& tile, const KernelShape& shape) const {
   const double steps = share * static_cast<double>(tile.total_steps());
   const double warpgroups = shape.multiplying_warpgroups;
   const int sets = shape.filter_sets();
-  const double own_products = sets * steps * shape.columns / 2 * (split_ ? 3 : 1);
+  const double own_products = sets * steps * tile.product_columns / 2 * (split_ ? 3 : 1);
   const double products = own_products * (shape.takes_turns ? 1 : warpgroups);
   const bool low_sums = split_ && shape.has_low_sums();
   const double batch = low_sums ? rates.low_sums_batch : rates.batch;
@@ -176,7 +176,7 @@ double CostModel::cycles(const Tile& tile, const KernelShape& shape) const {
                                      power(latency) + power(filters) + power(filter_latency),
                                  1 / rates.norm);
   const double alone = shape.takes_turns ? 0 : rates.alone * writing;
-  const double last = rates.last_column * shape.columns * shape.filters / 128;
+  const double last = rates.last_column * tile.product_columns * shape.filters / 128;
   return waves * (cycles + alone) + slab + last + pack_cycles(tile);
 }
 

@@ -35,6 +35,29 @@ __device__ __forceinline__ void for_lanes(bool of_lane, const Use& use) {
     use(__ffs(static_cast<int>(lanes)) - 1);
 }
 
+/// Rare: forms outputs again that are NaN, as their sums may be, of a warp's filters from k on, of which so many exist.
+/// locate(filter, column): where an output is put.
+template <class T, class Locate>
+__device__ __forceinline__ void settle_outputs(const Arguments<typename T::Element>& a,
+                                               const TileColumns<T>& columns, int64_t k,
+                                               int filters, const Locate& locate) {
+  const int own_lane = ptx::thread_in_block() % 32;
+  __syncwarp();
+#pragma unroll 1
+  for (int i = 0; i < T::kShape.columns * kPatchFilters; i += 32) {
+    const int column = (i + own_lane) / kPatchFilters, filter = own_lane % kPatchFilters;
+    typename T::Element* const output = locate(filter, column);
+    const float put = to_compute<float>(*output);
+    const ColumnPlace at = columns.located(column);
+    const bool doubtful = put != put && filter < filters && columns.is_output(at, column);
+    for_lanes(doubtful, [&](int lane) {
+      const int64_t own = k + lane % kPatchFilters;
+      const float sum = columns.sum_again(own, (i + lane) / kPatchFilters);
+      if (own_lane == lane) *output = a.outputs.finished(own, columns.pixel(at), sum);
+    });
+  }
+}
+
 /// Of a warp's filters and its warpgroup's columns. A thread has four sums of each eight columns: of two of them,
 /// neighbours, for a filter and for that eight after it.
 template <class T>

@@ -8,6 +8,7 @@
 
 #include "cuda/fused/arguments.cuh"
 #include "cuda/fused/block.cuh"
+#include "cuda/fused/box_writer.cuh"
 #include "cuda/fused/boxes.cuh"
 #include "cuda/fused/clear.cuh"
 #include "cuda/fused/cluster_sums.cuh"
@@ -80,7 +81,7 @@ __device__ __forceinline__ void multiply_and_write(const Arguments<typename T::E
   TilesDone done(a.tile, kTurns ? warpgroup : 0);
   for (; done.next() < a.tiles; done.advance(kEvery)) {
     SumsOfSets<T> sums;
-    if constexpr (T::kSets > 1) {
+    if constexpr (T::kSets > 1 || T::kShape.least_columns < T::kShape.columns) {
 #pragma unroll
       for (Sums<T::kSums>& set : sums) clear(set);
     }
@@ -90,9 +91,15 @@ __device__ __forceinline__ void multiply_and_write(const Arguments<typename T::E
     if constexpr (kHasClusters<T>)
       if (a.tile.cluster_bits > 0) ClusterSums<T>(a.tile, block, warpgroup).add(sums[0]);
     const bool turn = done.count() / kEvery % 2 != 0;
+    if constexpr (kHasBoxes<T> && T::kSets == 1) {
+      if (a.stored) {
+        BoxWriter<T>(a, block, done.next()).write(sums[0], turn);
+        continue;
+      }
+    }
 #pragma unroll 1
     for (int set = 0; set < T::kSets; ++set) {
-      Writer<T>(a, block, locate(a, done.next()), set).write(sums[0], turn);
+      Writer<T>(a, block, locate(a, done.next()), set).write(sums[0]);
       if constexpr (T::kSets > 1) {
         sums[0] = sums[1];
         __syncwarp();  // lanes still read what the next set's sums are put in the place of

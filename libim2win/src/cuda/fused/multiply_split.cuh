@@ -152,8 +152,8 @@ class SplitMultiplier {
                                                        float (&part)[T::kSums]) {
 #pragma unroll
     for (int i = 0; i < kCount; ++i)
-      Product<T>::multiply(part, of.filters + i * T::kFilterStep, of.windows + batch.step[i],
-                           i > 0);
+      Product<T, T::kShape.columns>::multiply(part, of.filters + i * T::kFilterStep,
+                                              of.windows + batch.step[i], i > 0);
     Order<T>::commit();
   }
 
@@ -163,8 +163,10 @@ class SplitMultiplier {
 #pragma unroll
     for (int i = 0; i < kCount; ++i) {
       const Descriptor filters = of.filters + i * T::kFilterStep;
-      Product<T>::multiply(part, filters, of.low_windows + batch.step[i], i > 0 || accumulate);
-      Product<T>::multiply(part, filters + T::kFilterPart, of.windows + batch.step[i], true);
+      Product<T, T::kShape.columns>::multiply(part, filters, of.low_windows + batch.step[i],
+                                              i > 0 || accumulate);
+      Product<T, T::kShape.columns>::multiply(part, filters + T::kFilterPart,
+                                              of.windows + batch.step[i], true);
     }
     Order<T>::commit();
   }

@@ -26,20 +26,7 @@ class WholeMultiplier {
   /// `more`: whether the block has another tile after this one.
   __device__ __forceinline__ void multiply(const TilePosition&, bool more, SumsOfSets<T>& sums) {
     rings_.enter_tile(more);
-    Pending pending;
-    // One sum an output all the way. A batch is under way while the next is issued; what a batch has read is
-    // handed back when the one after has been issued.
-    if (full_steps_ == kTraits.batch && other_steps_ == 0 && !copies_) {
-      multiply_short_slabs(sums, pending);
-    } else {
-      multiply_slabs(sums, pending);
-    }
-#pragma unroll
-    for (Sums<T::kSums>& set : sums) {
-      Order<T>::end(set.sum);
-      set.doubt[0] = set.doubt[1] = 0;
-    }
-    rings_.hand_back(pending.used);
+    multiply_columns<T::kShape.columns>(sums);
     rings_.leave_tile();
   }
 
@@ -51,6 +38,29 @@ class WholeMultiplier {
     bool accumulate = false;  // whether the sums hold anything
   };
 
+  /// So many columns, or fewer.
+  template <int kColumns>
+  __device__ __forceinline__ void multiply_columns(SumsOfSets<T>& sums) {
+    if constexpr (kColumns > T::kShape.least_columns) {
+      if (a_.tile.product_columns < kColumns) return multiply_columns<kColumns - 8>(sums);
+    }
+    Pending pending;
+    // One sum an output all the way. A batch is under way while the next is issued; what a batch has read is
+    // handed back when the one after has been issued.
+    if (full_steps_ == kTraits.batch && other_steps_ == 0 && !copies_) {
+      multiply_short_slabs<kColumns>(sums, pending);
+    } else {
+      multiply_slabs<kColumns>(sums, pending);
+    }
+#pragma unroll
+    for (Sums<T::kSums>& set : sums) {
+      Order<T>::end(set.sum);
+      set.doubt[0] = set.doubt[1] = 0;
+    }
+    rings_.hand_back(pending.used);
+  }
+
+  template <int kColumns>
   __device__ __forceinline__ void multiply_slabs(SumsOfSets<T>& sums, Pending& pending) {
     const int end = ptx::fresh(end_slab(a_.tile));
     const int full = ptx::fresh(a_.tile.full_groups * a_.tile.chunks);
@@ -63,7 +73,7 @@ class WholeMultiplier {
       // Copies are no writes of the async proxy, by which wgmma reads.
       if (T::kInstructions == Instructions::kWgmma && copies_)
         ::cuda::ptx::fence_proxy_async(::cuda::ptx::space_shared);
-      multiply_slab(steps, is_full ? full_steps_ : other_steps_, sums, pending);
+      multiply_slab<kColumns>(steps, is_full ? full_steps_ : other_steps_, sums, pending);
       pending.used.slab = rings_.slab().stage;
       rings_.leave_slab();
     }
@@ -71,6 +81,7 @@ class WholeMultiplier {
 
   /// Slabs of a batch each, and of the same steps, such as those of windows of single pixels: they follow each
   /// other so closely that each instruction between their products counts.
+  template <int kColumns>
   __device__ __forceinline__ void multiply_short_slabs(SumsOfSets<T>& sums, Pending& pending) {
     uint32_t step[kTraits.batch];
     rings_.read_steps(rings_.offset_in_tile(a_.tile.steps[0].step), step);
@@ -82,8 +93,8 @@ class WholeMultiplier {
       Order<T>::begin();
 #pragma unroll
       for (int i = 0; i < kTraits.batch; ++i)
-        multiply_step(filters + i * rings_.step(), windows + step[i], i > 0 || pending.accumulate,
-                      sums);
+        multiply_step<kColumns>(filters + i * rings_.step(), windows + step[i],
+                                i > 0 || pending.accumulate, sums);
       Order<T>::commit();
       const StagesInUse used = {rings_.filter().stage, rings_.slab().stage};
       rings_.leave_filters();
@@ -95,12 +106,14 @@ class WholeMultiplier {
   }
 
   /// Of all sets.
+  template <int kColumns>
   __device__ __forceinline__ void multiply_step(const Descriptor& filters,
                                                 const Descriptor& windows, bool accumulate,
                                                 SumsOfSets<T>& sums) const {
 #pragma unroll
     for (int set = 0; set < T::kSets; ++set)
-      Product<T>::multiply(sums[set].sum, filters + rings_.set(set), windows, accumulate);
+      Product<T, kColumns>::multiply(reinterpret_cast<float(&)[kColumns / 2]>(sums[set].sum),
+                                     filters + rings_.set(set), windows, accumulate);
   }
 
   /// The next steps of a slab.
@@ -112,28 +125,29 @@ class WholeMultiplier {
 
   /// Whole batches in a loop of their own, which is short: while the other warpgroup writes, this one alone
   /// has to keep the tensor cores busy, and to go through the loop faster than they through a batch.
+  template <int kColumns>
   __device__ __forceinline__ void multiply_slab(SlabSteps& slab, int left, SumsOfSets<T>& sums,
                                                 Pending& pending) {
     for (int whole = whole_batches(kTraits, left); whole > 0; --whole) {
-      issue<kTraits.batch>(slab, sums, pending);
+      issue<kColumns, kTraits.batch>(slab, sums, pending);
       left -= kTraits.batch;
     }
     while (left > 0) {
       const int count = batch_of(kTraits, left);
-      issue_fewer<kTraits.batch - 1>(count, slab, sums, pending);
+      issue_fewer<kColumns, kTraits.batch - 1>(count, slab, sums, pending);
       left -= count;
     }
   }
 
-  template <int kCount>
+  template <int kColumns, int kCount>
   __device__ __forceinline__ void issue(SlabSteps& slab, SumsOfSets<T>& sums, Pending& pending) {
     rings_.wait_filters();
     const Descriptor filters = rings_.filters();
     Order<T>::begin();
 #pragma unroll
     for (int i = 0; i < kCount; ++i)
-      multiply_step(filters + i * rings_.step(), slab.windows + slab.step[i],
-                    i > 0 || pending.accumulate, sums);
+      multiply_step<kColumns>(filters + i * rings_.step(), slab.windows + slab.step[i],
+                              i > 0 || pending.accumulate, sums);
     Order<T>::commit();
     slab.at += kCount * static_cast<int>(sizeof(Step));
     rings_.read_steps(slab.at, slab.step);
@@ -146,13 +160,13 @@ class WholeMultiplier {
   }
 
   /// A batch of kMost steps or fewer.
-  template <int kMost>
+  template <int kColumns, int kMost>
   __device__ __forceinline__ void issue_fewer(int count, SlabSteps& slab, SumsOfSets<T>& sums,
                                               Pending& pending) {
     if constexpr (kMost > 1) {
-      if (count < kMost) return issue_fewer<kMost - 1>(count, slab, sums, pending);
+      if (count < kMost) return issue_fewer<kColumns, kMost - 1>(count, slab, sums, pending);
     }
-    issue<kMost>(slab, sums, pending);
+    issue<kColumns, kMost>(slab, sums, pending);
   }
 
   const Arguments<typename T::Element>& a_;

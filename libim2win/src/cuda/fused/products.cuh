@@ -10,10 +10,11 @@
 
 namespace im2win::cuda::fused {
 
-template <class T>
+/// Of so many columns.
+template <class T, int kColumns>
 using Product = std::conditional_t<T::kInstructions == Instructions::kWgmma,
-                                   Wgmma<T::kOperands, T::kShape.columns, T::kShape.pixel_rows>,
-                                   Mma<T::kOperands, T::kShape.columns>>;
+                                   Wgmma<T::kOperands, kColumns, T::kShape.pixel_rows>,
+                                   Mma<T::kOperands, kColumns>>;
 template <class T>
 using Order = std::conditional_t<T::kInstructions == Instructions::kWgmma, WgmmaOrder, MmaOrder>;
 

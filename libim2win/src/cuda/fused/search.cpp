@@ -86,7 +86,7 @@ class Search {
       tile_.pixel_rows = true;
       tile_.positions = tile_.plane_positions = tile_.positions_pitch = shape_.columns;
       tile_.box_rows = 1;
-      start_run(static_cast<int>(pitch));
+      start_run(static_cast<int>(pitch), shape_.columns);
       if (is_near()) try_stored(has_output_boxes(problem_, operands_, 3), rows, columns);
     }
   }
@@ -107,10 +107,17 @@ class Search {
     constexpr int kFew = 8, kNarrow = 8;
     const int q = static_cast<int>(problem_.q);
     const int least = count_of(q, row_capacity());
-    for (int parts = least; parts < least + kFew; ++parts) {
+    const auto try_parts = [&](int parts) {
       const int width = count_of(q, parts);
       try_columns(width, width + columns.extra, false, rows, columns);
-      if (width <= kNarrow) break;
+      return width;
+    };
+    for (int parts = least; parts < least + kFew; ++parts)
+      if (try_parts(parts) <= kNarrow) break;
+    // Of long rows those would all be about as wide as can be.
+    for (int fewer = shape_.columns - 8; fewer >= shape_.least_columns; fewer -= 8) {
+      const int parts = count_of(q, row_capacity() / shape_.columns * fewer);
+      if (parts >= least + kFew) try_parts(parts);
     }
   }
 
@@ -143,21 +150,34 @@ class Search {
            has_whole_slabs(problem_, tile_);
   }
 
+  /// Images shared out among runs, so many that they fit, and one more.
   void try_run(const TapRows& rows, const TapColumns& columns) {
-    start_run(static_cast<int>(problem_.q) + columns.extra);
-    if (problem_.p * tile_.pitch >= kMaxTiles) return;
-    try_planes(tile_.run + int64_t{rows.extra()} * tile_.pitch + columns.extra, rows, columns);
+    const int pitch = static_cast<int>(problem_.q) + columns.extra;
+    if (problem_.p * pitch >= kMaxTiles) return;
+    const auto positions = static_cast<int>((problem_.p - 1) * pitch + problem_.q);
+    const int least = count_of(positions, shape_.block_columns());
+    for (int parts = least; parts < least + 2; ++parts) {
+      start_run(pitch, product_columns(count_of(positions, parts)));
+      try_planes(tile_.run + int64_t{rows.extra()} * tile_.pitch + columns.extra, rows, columns);
+    }
   }
 
-  void start_run(int pitch) {
+  /// Of a warpgroup, for so many columns of a tile.
+  int product_columns(int columns) const {
+    const int own = shape_.divides_columns() ? count_of(columns, 2) : columns;
+    return std::clamp(static_cast<int>(round_up(own, 8)), shape_.least_columns, shape_.columns);
+  }
+
+  /// `columns`: of a warpgroup.
+  void start_run(int pitch, int columns) {
     tile_.images = 1;
-    tile_.run = shape_.block_columns();
+    tile_.run = shape_.divides_columns() ? 2 * columns : columns;
     tile_.columns = static_cast<int>(problem_.q);
     tile_.pitch = tile_.column_pitch = pitch;
     tile_.rows = count_of(tile_.pitch - 1 + tile_.run, tile_.pitch);
     tile_.group_stride = 8;
-    tile_.warpgroup_step = shape_.divides_columns() ? shape_.columns : 0;
-    tile_.warpgroup_columns = shape_.columns;
+    tile_.product_columns = tile_.warpgroup_columns = columns;
+    tile_.warpgroup_step = shape_.divides_columns() ? columns : 0;
   }
 
   /// Columns that a row may have: what leaves as a box is whole rows of each warpgroup.
@@ -174,26 +194,31 @@ class Search {
     for (int images = 1; images <= std::min<int64_t>(lines, problem_.n); ++images) {
       if (images > 1 && lines / images * halves < p && images * p > 4 * lines * halves) break;
       if (images * std::abs(problem_.input.stride[0]) >= kMaxSpan) break;
-      const int most = std::min(lines / images * halves, p);
-      tile_.rows = static_cast<int>(round_up(count_of(p, count_of(p, most)), halves));
       tile_.images = images;
       tile_.columns = std::min(width, static_cast<int>(problem_.q));
       tile_.pitch = pitch;
       tile_.group_stride = strip ? pitch : 8;
       tile_.column_pitch = strip ? 8 : pitch;
-      divide_columns(strip, halves);
-      try_planes(int64_t{tile_.rows + rows.extra()} * tile_.images * tile_.pitch, rows, columns);
+      // As many rows as fit, and fewer.
+      const int least = count_of(p, std::min(lines / images * halves, p));
+      for (int parts = least; parts <= std::min(least + 1, p); ++parts) {
+        tile_.rows = static_cast<int>(round_up(count_of(p, parts), halves));
+        divide_columns(strip, halves);
+        try_planes(int64_t{tile_.rows + rows.extra()} * tile_.images * tile_.pitch, rows, columns);
+      }
     }
   }
 
   /// Among warpgroups: rows, or columns wherever they are in them.
   void divide_columns(bool strip, int halves) {
     const int lines = tile_.rows / halves * tile_.images;
-    tile_.warpgroup_columns = halves == 2 ? lines * tile_.column_pitch : shape_.columns;
+    const int last = (lines - 1) * tile_.column_pitch + tile_.columns;  // and those before it
+    tile_.product_columns = product_columns(halves * last);
+    tile_.warpgroup_columns = halves == 2 ? lines * tile_.column_pitch : tile_.product_columns;
     tile_.warpgroup_step = !shape_.divides_columns() ? 0
                            : halves == 2             ? lines * tile_.pitch
-                           : strip                   ? shape_.columns / 8 * tile_.pitch
-                                                     : shape_.columns;
+                           : strip                   ? tile_.product_columns / 8 * tile_.pitch
+                                                     : tile_.product_columns;
   }
 
   void try_planes(int64_t plane_positions, const TapRows& rows, const TapColumns& columns) {
@@ -240,7 +265,8 @@ class Search {
 
   /// Of the last column, shifted by the tap that shifts most.
   int overrun(const TapRows& rows, const TapColumns& columns) const {
-    const int column = tile_.warpgroup_step + (shape_.columns / 8 - 1) * tile_.group_stride + 7;
+    const int column =
+        tile_.warpgroup_step + (tile_.product_columns / 8 - 1) * tile_.group_stride + 7;
     const int tap = (tile_.planes - 1) * tile_.plane_positions +
                     rows.extra() * tile_.images * tile_.pitch + columns.extra;
     return std::max(column + tap + 1 - tile_.positions, 0);
@@ -252,7 +278,8 @@ class Search {
     if (shape_.takes_turns || shape_.filter_sets() > 1 || tile_.stored) return;
     const double tiles = tile_count(problem_, tile_, shape_);
     while (++tile_.cluster_bits <= kMaxClusterBits && tiles <= chip_.clusters[tile_.cluster_bits] &&
-           tile_.slabs() >= tile_.cluster_blocks())
+           tile_.slabs() >= tile_.cluster_blocks() &&
+           tile_.product_columns / 8 >= tile_.cluster_blocks())  // each has some to add up
       try_cluster(rows, columns);
     tile_.cluster_bits = 0;
   }

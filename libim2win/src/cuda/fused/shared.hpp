@@ -127,12 +127,12 @@ constexpr int boxes_of_set(const KernelShape& shape, Operands operands) {
 constexpr int kRawAlignment = 128;
 
 /// A warpgroup's columns are shared out by eights among a cluster's blocks: the first of a block's.
-constexpr int32_t first_eight(const Tile& tile, KernelShape shape, int32_t block) {
-  return block * (shape.columns / 8) >> tile.cluster_bits;
+constexpr int32_t first_eight(const Tile& tile, int32_t block) {
+  return block * (tile.product_columns / 8) >> tile.cluster_bits;
 }
 /// And the most that any has.
-constexpr int32_t most_eights(const Tile& tile, KernelShape shape) {
-  return (shape.columns / 8 + tile.cluster_blocks() - 1) >> tile.cluster_bits;
+constexpr int32_t most_eights(const Tile& tile) {
+  return (tile.product_columns / 8 + tile.cluster_blocks() - 1) >> tile.cluster_bits;
 }
 /// Eight columns' sums, four a thread of a warpgroup; and what goes with them: see Sums::doubt.
 constexpr int32_t kEightBytes = 128 * kUnitBytes;
@@ -142,13 +142,13 @@ constexpr int32_t kBoundBytes = kBoxedFilters * static_cast<int32_t>(sizeof(floa
 constexpr int32_t outgoing_bytes(KernelShape shape) {
   return shape.columns / 8 * kEightBytes + kBoundBytes;
 }
-constexpr int32_t letter_bytes(const Tile& tile, KernelShape shape) {
-  return most_eights(tile, shape) * kEightBytes + kBoundBytes;
+constexpr int32_t letter_bytes(const Tile& tile) {
+  return most_eights(tile) * kEightBytes + kBoundBytes;
 }
 /// Of a block: its warpgroups', then those from [block][warpgroup].
 constexpr int32_t cluster_sum_bytes(const Tile& tile, KernelShape shape) {
   return shape.multiplying_warpgroups *
-         (outgoing_bytes(shape) + tile.cluster_blocks() * letter_bytes(tile, shape));
+         (outgoing_bytes(shape) + tile.cluster_blocks() * letter_bytes(tile));
 }
 
 /// For the rings' barriers and what goes with them; and what boxes' beginnings are multiples of, as

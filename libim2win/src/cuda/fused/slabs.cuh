@@ -37,7 +37,7 @@ struct Columns {
 template <class T>
 __device__ __forceinline__ Columns own_columns(const Tile& tile) {
   const int block = block_of_cluster(tile);
-  return {first_eight(tile, T::kShape, block) * 8, first_eight(tile, T::kShape, block + 1) * 8};
+  return {first_eight(tile, block) * 8, first_eight(tile, block + 1) * 8};
 }
 
 /// Where a block is among its slabs of a tile.

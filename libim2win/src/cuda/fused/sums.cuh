@@ -17,8 +17,8 @@ struct Sums {
 template <class T>
 using SumsOfSets = Sums<T::kSums>[T::kSets];
 
-/// Products do not need it, but ptxas does: it lets them wait for one another where their sums may be what is left of
-/// outputs before.
+/// Before products, of which some columns may have none. Others do not need it, but ptxas does: it lets products wait
+/// for one another (C7515) where their sums may be what is left of outputs before.
 template <int kSums>
 __device__ __forceinline__ void clear(Sums<kSums>& sums) {
 #pragma unroll

@@ -4,9 +4,11 @@ namespace im2win::cuda::fused {
 
 template <>
 const Kernels<float>& tf32_kernels<Instructions::kWgmma>() {
-  return instantiate<float, Operands::kTf32, Instructions::kWgmma, KernelShape{128, 104},
-                     KernelShape{128, 120}, KernelShape{128, 144}, KernelShape{128, 200},
-                     KernelShape{128, 240, 1}, KernelShape{64, 80}, KernelShape{64, 160}>();
+  return instantiate<float, Operands::kTf32, Instructions::kWgmma, KernelShape{128, 104, 56},
+                     KernelShape{128, 120, 112}, KernelShape{128, 144, 128},
+                     KernelShape{128, 200, 152}, KernelShape{128, 240, 208, 1},
+                     KernelShape{64, 80, 48}, KernelShape{64, 160, 88},
+                     KernelShape{64, 240, 168, 1}>();
 }
 
 }  // namespace im2win::cuda::fused

@@ -110,6 +110,7 @@ std::string describe(const Tile& tile) {
               tile.run > 0                      ? " in runs"
               : tile.column_pitch == tile.pitch ? ""
                                                 : " in strips",
+              ", ", tile.product_columns, " columns",
               tile.filters_in_place ? ", filters in place" : "",
               tile.pixel_rows ? ", rows of pixels" : "",
               tile.stored    ? ", boxes in and out"

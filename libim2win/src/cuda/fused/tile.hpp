@@ -126,7 +126,9 @@ constexpr int kMaxStagingThreads = 224;
 struct KernelShape {
   // Of a tile: 128, 64 a multiplying warpgroup; 256, twice 64; or 64, whose columns or tiles these share out.
   int filters;
-  int columns;                 // output positions of a warpgroup
+  int columns;  // output positions of a warpgroup, for which it has sums
+  // And the fewest that it multiplies, of which it multiplies any multiple of 8: see Tile::product_columns.
+  int least_columns = columns;
   int staging_warpgroups = 2;  // or 1, which leaves more registers to those that multiply
   int multiplying_warpgroups = 2;
   // Whether each multiplying warpgroup has tiles of its own, in turns: while one multiplies, the other writes.
@@ -221,6 +223,8 @@ struct Tile {
   // c / column_pitch of the tile. Either rows follow each other with their halo, which yields
   // columns that are no outputs (8, pitch), or the tile is 8 wide (pitch, 8).
   int32_t group_stride, column_pitch;
+  // A warpgroup's columns that are multiplied: no more than the tile needs, as far as a kernel goes.
+  int32_t product_columns;
   int32_t warpgroup_step;     // positions from the first warpgroup's columns to the second's
   int32_t warpgroup_columns;  // of the tile: those that a warpgroup has beyond them are no outputs
   int32_t overrun;            // positions past a slab that columns which are no outputs reach

@@ -8,10 +8,15 @@ namespace im2win::cuda::fused {
 template <class Element, Operands kOperands>
 const Kernels<Element>& instantiate_halves() {
   return instantiate<
-      Element, kOperands, Instructions::kWgmma, KernelShape{128, 104}, KernelShape{128, 120},
-      KernelShape{128, 160}, KernelShape{128, 200}, KernelShape{128, 240, 1}, KernelShape{64, 80},
-      KernelShape{64, 160}, KernelShape{64, 240, 1}, KernelShape{256, 80}, KernelShape{256, 104},
-      KernelShape{.filters = 64, .columns = 240, .staging_warpgroups = 1, .takes_turns = true},
+      Element, kOperands, Instructions::kWgmma, KernelShape{128, 104, 56},
+      KernelShape{128, 120, 112}, KernelShape{128, 160, 128}, KernelShape{128, 200, 168},
+      KernelShape{128, 240, 208, 1}, KernelShape{64, 80, 48}, KernelShape{64, 160, 88},
+      KernelShape{64, 240, 168, 1}, KernelShape{256, 80, 56}, KernelShape{256, 104, 88},
+      KernelShape{.filters = 64,
+                  .columns = 240,
+                  .least_columns = 168,
+                  .staging_warpgroups = 1,
+                  .takes_turns = true},
       KernelShape{.filters = 128, .columns = 128, .staging_warpgroups = 1, .pixel_rows = true},
       KernelShape{.filters = 128, .columns = 256, .staging_warpgroups = 1, .pixel_rows = true},
       KernelShape{.filters = 64,

@@ -8,8 +8,8 @@
 
 #include "cuda/fused/arguments.cuh"
 #include "cuda/fused/block.cuh"
-#include "cuda/fused/boxes.cuh"
 #include "cuda/fused/finish.cuh"
+#include "cuda/fused/matrices.cuh"
 #include "cuda/fused/output_rows.cuh"
 #include "cuda/fused/sums.cuh"
 #include "cuda/fused/tile_columns.cuh"
@@ -17,17 +17,10 @@
 
 namespace im2win::cuda::fused {
 
-/// Two 16-bit elements, the first in the low half.
-template <class Element>
-__device__ __forceinline__ uint32_t packed_pair(float x, float y) {
-  const Pixels<Element, 2> pair = {from_compute<Element>(x), from_compute<Element>(y)};
-  return reinterpret_cast<const uint32_t&>(pair);
-}
-
 /// Finishes the sums of tiles and writes them. A warp has 16 filters, and takes 32 columns at a time.
 ///
-/// Where outputs lie as GPUs like it, they go out as boxes, whole rows of pixels or words of filters; else
-/// one by one.
+/// Where outputs lie as GPUs like it, they go out as whole rows of pixels or words of filters; else one by one. (Or as
+/// boxes: see BoxWriter.)
 template <class T>
 class Writer {
  public:
@@ -45,14 +38,12 @@ class Writer {
         columns_(a, block, tile,
                  T::kShape.divides_columns() ? warpgroup() * a.tile.warpgroup_columns : 0) {}
 
-  /// `turn` alternates from tile to tile.
-  __device__ __forceinline__ void write(Sums<T::kSums>& sums, bool turn) {
+  __device__ __forceinline__ const TileColumns<T>& columns() const { return columns_; }
+
+  __device__ __forceinline__ void write(Sums<T::kSums>& sums) {
     const int filter = tile_.filter_tile * T::kShape.filters + first_filter();  // of the group
     const int filters = min(static_cast<int>(a_.filters_per_group) - filter, kPatchFilters);
     const int64_t k = tile_.group * a_.filters_per_group + filter;
-    if constexpr (kHasBoxes<T>) {
-      if (a_.stored) return write_stored(sums, k, filters, turn);
-    }
     if (filters <= 0) return;
     const Finisher<T> finisher(a_, columns_, k, filters, reinterpret_cast<float4*>(patch_.sums));
     if (finisher.has_doubts(sums)) finisher.settle(sums);
@@ -70,26 +61,6 @@ class Writer {
         case 2: write_rows<2>(sums); break;
         default: write_rows<1>(sums);
       }
-    }
-  }
-
-  /// Rare: forms outputs again that are NaN, as their sums may be. locate(filter, column): where an output of the
-  /// warp's is.
-  template <class Locate>
-  __device__ __forceinline__ void settle_boxes(int64_t k, int filters, const Locate& locate) const {
-    __syncwarp();
-#pragma unroll 1
-    for (int i = 0; i < T::kShape.columns * kPatchFilters; i += 32) {
-      const int column = (i + lane_) / kPatchFilters, filter = lane_ % kPatchFilters;
-      Element* output = locate(filter, column);
-      const float put = to_compute<float>(*output);
-      const ColumnPlace at = columns_.located(column);
-      const bool doubtful = put != put && filter < filters && columns_.is_output(at, column);
-      for_lanes(doubtful, [&](int lane) {
-        const int64_t own = k + lane % kPatchFilters;
-        const float sum = columns_.sum_again(own, (i + lane) / kPatchFilters);
-        if (lane_ == lane) *output = a_.outputs.finished(own, columns_.pixel(at), sum);
-      });
     }
   }
 
@@ -117,115 +88,6 @@ class Writer {
 #pragma unroll
     for (int column = 0; column < kPatchColumns; column += 8)
       if (first + column < T::kShape.columns) use(&sums.sum[(first + column) / 2], column);
-  }
-
-  /// To boxes in shared memory, which leave by themselves when all warps have come so far, and have brought what is
-  /// to be added.
-  __device__ __forceinline__ void write_stored(Sums<T::kSums>& sums, int64_t k, int filters,
-                                               bool turn) {
-    const Finisher<T> finisher(a_, columns_, k, filters, block_.slots(thread_ / 32));
-    const bool doubtful = finisher.has_doubts(sums);
-    const int set = T::kShape.takes_turns ? warpgroup() : first_filter() / kBoxedFilters;
-    // For the last tile's outputs to have left, or for this one's residual.
-    wait(&barriers().outputs_empty[set], turn == (a_.outputs.residual_data() != nullptr) ? 1 : 0);
-    if constexpr (T::kShape.pixel_rows) {
-      const OutputRows<T> boxes(block_, set, first_filter() % kBoxedFilters);
-      const auto take = [&](int column, float(&addends)[4]) {
-        uint32_t pairs[2];
-        ptx::load_matrices(ptx::shared_address(boxes.word(lane_ % 16, column)), pairs);
-        unpack(pairs, addends);
-      };
-      finisher.finish(sums, take);
-      write_pixel_boxes(sums, boxes);
-      if (doubtful)
-        settle_boxes(k, filters, [&](int filter, int column) { return boxes.at(filter, column); });
-    } else {
-      const OutputBoxes<T> boxes(a_.tile, block_, warpgroup(), first_filter());
-      const auto take = [&](int column, float(&addends)[4]) {
-        BoxRows rows;
-        find_rows(boxes, column, rows);
-        this->take(rows, addends);
-      };
-      finisher.finish(sums, take);
-      write_boxes(sums, boxes);
-      if (doubtful)
-        settle_boxes(k, filters,
-                     [&](int filter, int column) { return boxes.row(column).at(filter); });
-    }
-    ::cuda::ptx::fence_proxy_async(::cuda::ptx::space_shared);
-    __syncwarp();
-    if (lane_ == 0) ::cuda::ptx::mbarrier_arrive(&barriers().outputs_full[set]);
-  }
-
-  /// NHWC.
-  __device__ __forceinline__ void write_boxes(const Sums<T::kSums>& sums,
-                                              const OutputBoxes<T>& boxes) const {
-#pragma unroll
-    for (int first = 0; first < T::kShape.columns; first += 8 * kPlacesTogether) {
-      const int eights = min(kPlacesTogether, (T::kShape.columns - first) / 8);
-      BoxRows rows[kPlacesTogether];
-#pragma unroll
-      for (int i = 0; i < eights; ++i) find_rows(boxes, first + 8 * i, rows[i]);
-#pragma unroll
-      for (int i = 0; i < eights; ++i) put(rows[i], &sums.sum[first / 2 + 4 * i]);
-    }
-  }
-
-  /// NCHW: two times eight columns at a time, four matrices.
-  __device__ __forceinline__ void write_pixel_boxes(const Sums<T::kSums>& sums,
-                                                    const OutputRows<T>& boxes) const {
-#pragma unroll
-    for (int column = 0; column < T::kShape.columns; column += 16) {
-      uint32_t pairs[4];
-      pack(&sums.sum[column / 2], pairs[0], pairs[1]);
-      pack(&sums.sum[column / 2 + 4], pairs[2], pairs[3]);
-      ptx::store_matrices(ptx::shared_address(boxes.word(lane_ % 16, column + lane_ / 16 * 8)),
-                          pairs);
-    }
-  }
-
-  /// The rows of eight columns that a lane gives the places of.
-  using BoxRows = typename OutputBoxes<T>::Row[kHalves ? 1 : 2];
-  // Eight filters on is two of a row's eight words on, from an even pair of words: another bit.
-  static constexpr uint32_t kEightFilters = 2 * kUnitBytes;
-
-  __device__ __forceinline__ void find_rows(const OutputBoxes<T>& boxes, int column,
-                                            BoxRows& rows) const {
-    if constexpr (kHalves) {
-      rows[0] = boxes.row(column + lane_ % 8);
-    } else {
-#pragma unroll
-      for (int i = 0; i < 2; ++i) rows[i] = boxes.row(column + lane_ % 4 * 2 + i);
-    }
-  }
-  __device__ __forceinline__ void put(const BoxRows& rows, const float* sum) const {
-    if constexpr (kHalves) {
-      uint32_t pairs[2];
-      pack(sum, pairs[0], pairs[1]);
-      ptx::store_transposed(rows[0].word(lane_ & 8), pairs[0], pairs[1]);
-    } else {
-#pragma unroll
-      for (int i = 0; i < 2; ++i) {
-        const uint32_t at = ptx::shared_address(rows[i].at(lane_ / 4));
-        ptx::store_shared_if(rows[i].is_output, at, sum[i]);
-        ptx::store_shared_if(rows[i].is_output, at ^ kEightFilters, sum[2 + i]);
-      }
-    }
-  }
-  /// The other way around.
-  __device__ __forceinline__ void take(const BoxRows& rows, float (&x)[4]) const {
-    if constexpr (kHalves) {
-      uint32_t pairs[2];
-      ptx::load_transposed(rows[0].word(lane_ & 8), pairs);
-      unpack(pairs, x);
-    } else {
-#pragma unroll
-      for (int i = 0; i < 2; ++i) {
-        const uint32_t at = ptx::shared_address(rows[i].at(lane_ / 4));
-        x[i] = ptx::load_shared<float>(at);
-        x[2 + i] = ptx::load_shared<float>(at ^ kEightFilters);
-      }
-    }
   }
 
   /// NCHW: neighbouring lanes have neighbouring pixels of a filter, a word of so many each; eight filters
@@ -274,8 +136,8 @@ class Writer {
 #pragma unroll
       for (int i = first; i < end; i += 16) {
         uint32_t pairs[4];
-        pack(&sums.sum[i / 2], pairs[0], pairs[1]);
-        pack(&sums.sum[min(i + 8, end - 8) / 2], pairs[2], pairs[3]);
+        pack<Element>(&sums.sum[i / 2], pairs[0], pairs[1]);
+        pack<Element>(&sums.sum[min(i + 8, end - 8) / 2], pairs[2], pairs[3]);
         ptx::store_matrices(to + (i - first) * static_cast<uint32_t>(sizeof(Kept)), pairs);
       }
     } else {
@@ -390,7 +252,7 @@ class Writer {
   __device__ __forceinline__ void put(const float* sum, int column) const {
     if constexpr (kMatrices) {
       uint32_t pairs[2];
-      pack(sum, pairs[0], pairs[1]);
+      pack<Element>(sum, pairs[0], pairs[1]);
       ptx::store_transposed(word(column + lane_ % 8, lane_ / 8 % 2), pairs[0], pairs[1]);
     } else {
 #pragma unroll
@@ -400,18 +262,6 @@ class Writer {
         reinterpret_cast<Element*>(to)[filter % kWordFilters] = from_compute<Element>(sum[i]);
       }
     }
-  }
-
-  /// Two 8 x 8 matrices, of filters 0 to 7 and 8 to 15, of which lanes 0 to 7 and 8 to 15 give the
-  /// places of columns, or of filters.
-  __device__ __forceinline__ static void pack(const float* sum, uint32_t& pair0, uint32_t& pair1) {
-    pair0 = packed_pair<Element>(sum[0], sum[1]);
-    pair1 = packed_pair<Element>(sum[2], sum[3]);
-  }
-  __device__ __forceinline__ static void unpack(const uint32_t (&pairs)[2], float (&x)[4]) {
-#pragma unroll
-    for (int i = 0; i < 4; ++i)
-      x[i] = to_compute<float>(reinterpret_cast<const Pixels<Element, 2>&>(pairs[i / 2]).x[i % 2]);
   }
 
   /// Any layout, some of 16 filters.

@@ -81,6 +81,16 @@ inline void store_matrices(uint32_t row, const uint32_t (&x)[4]) {
     std::memcpy(dynamic_shared_memory + rows[8 * matrix + lane / 4] + lane % 4 * 4, &x[matrix], 4);
 }
 
+inline void store_matrices_transposed(uint32_t row, const uint32_t (&x)[4]) {
+  const uint64_t* rows = emulator::exchange(row);
+  const unsigned lane = threadIdx.x % 32;
+  for (unsigned matrix = 0; matrix < 4; ++matrix)
+    for (unsigned i = 0; i < 2; ++i)
+      reinterpret_cast<uint16_t*>(dynamic_shared_memory +
+                                  rows[8 * matrix + lane % 4 * 2 + i])[lane / 4] =
+          static_cast<uint16_t>(x[matrix] >> 16 * i);
+}
+
 /// d += a * b, 16 rows by 8 columns by kSteps elements, of which `at` reads one of a's or b's bytes.
 template <unsigned kSteps>
 void multiply(float* d, const uint32_t (&a)[4], uint32_t b0, uint32_t b1,

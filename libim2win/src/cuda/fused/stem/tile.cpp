@@ -36,7 +36,7 @@ Tile tile_of(const Problem& problem, const KernelShape& shape, const Bands& band
   tile.pitch = tile.positions = tile.positions_pitch = tile.plane_positions = bands.positions;
   tile.planes = 1;
   tile.group_stride = 8;
-  tile.column_pitch = tile.warpgroup_columns = shape.columns;
+  tile.column_pitch = tile.warpgroup_columns = tile.product_columns = shape.columns;
   tile.unit_channels = 1;
   tile.unit_columns = shape.dense ? 0 : kUnitColumns;
   tile.units = shape.dense ? bands.units : static_cast<int>(problem.c_per_group());

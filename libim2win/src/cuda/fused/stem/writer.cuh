@@ -123,9 +123,8 @@ class RowWriter {
     for (int column = 0; column < T::kShape.columns; column += 8)
       put_boxed(&sums.sum[column / 2], column, bias);
     if (a_.rechecks && __any_sync(~0u, is_doubtful<T>(sums)))
-      Writer<T>(a_, block_, tile_)
-          .settle_boxes(k, min(filters, kPatchFilters),
-                        [&](int filter, int column) { return boxed(column, filter); });
+      settle_outputs(a_, Writer<T>(a_, block_, tile_).columns(), k, min(filters, kPatchFilters),
+                     [&](int filter, int column) { return boxed(column, filter); });
     ::cuda::ptx::fence_proxy_async(::cuda::ptx::space_shared);
     meet();
     if (!is_starter()) return;
@@ -285,7 +284,7 @@ class PieceWriter {
     } else {
       if (ends_ > 0) writer.write_ends();
       ends_ = 0;
-      Writer<T>(a_, block_, tile).write(sums, false);
+      Writer<T>(a_, block_, tile).write(sums);
     }
   }
 
