@@ -68,10 +68,16 @@ struct Kernel {
                                                : 2 * kLaunchRegisters - kMultiplyingRegisters;
 };
 
+/// Whether raw lines have a warp of their own.
+template <class T>
+__device__ __forceinline__ bool lines_have_warp(const Tile& tile) {
+  return T::kMayHaveLineWarp && tile.line_warp;
+}
+
 /// Those that bring windows.
 template <class T>
 __device__ __forceinline__ int staging_threads(const Tile& tile) {
-  return T::kStagingThreads - (T::kMayHaveLineWarp && tile.line_warp ? kLineThreads : 0);
+  return T::kStagingThreads - (lines_have_warp<T>(tile) ? kLineThreads : 0);
 }
 
 /// How many of so many threads arrive at the mbarrier of a slab or of filters. With mma.sync, whose operands

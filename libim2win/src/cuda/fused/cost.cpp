@@ -6,8 +6,9 @@
 namespace im2win::cuda::fused {
 
 // They fit the times of about 900 tiles of the paper's and ResNet-50's layers on an H200, those of split operands
-// of 190, those of TF32 1500 in boxes and 600 gathered, at batches of 8 to 128; those of 16 bits what tiles of a layer
-// take beside each other, of 750 in boxes and 420 of transposed lines, and, on an H100, of rows of pixels.
+// of 190, those of TF32 600 gathered, at batches of 8 to 128; those of 630 of TF32 in boxes what tiles of a layer take
+// beside each other, as those of 16 bits, of 750 in boxes and 420 of transposed lines, and, on an H100, of rows of
+// pixels.
 struct CostModel::Rates {
   double norm;             // see cycles()
   double batch, slab_end;  // cycles of a warpgroup that multiplies, beside those of products
@@ -72,16 +73,17 @@ const CostModel::Rates& CostModel::rates(const Tile& tile, bool copied) const {
                                    .alone = 0.29,
                                    .last_column = 11.5};
   static constexpr Rates kBoxedTf32 = {.norm = 8,
-                                       .batch = 260,
-                                       .slab_end = 165,
-                                       .filters = 1.0 / 30,
-                                       .unit = 0.35,
-                                       .position = 1.3,
-                                       .latency = 1840,
-                                       .filter_latency = 1290,
-                                       .word_column = 17.5,
+                                       .batch = 220,
+                                       .slab_end = 103,
+                                       .filters = 1.0 / 41,
+                                       .unit = 0.26,
+                                       .position = 1.57,
+                                       .latency = 2020,
+                                       .filter_latency = 1445,
+                                       .word_column = 30.6,
+                                       .stored_column = 2.56,
                                        .alone = 1,
-                                       .last_column = 35};
+                                       .last_column = 21.5};
   static constexpr Rates kPixelRows = {.norm = 1.5,
                                        .batch = 0,
                                        .slab_end = 250,

@@ -62,7 +62,7 @@ __device__ __forceinline__ void load_filters(const Arguments<typename T::Element
 template <class T>
 __device__ __forceinline__ void load(const Arguments<typename T::Element>& a, Block<T> block,
                                      bool is_last) {
-  const bool in_turn = !(T::kMayHaveLineWarp && a.tile.line_warp) && a.tile.raw.stages > 0;
+  const bool in_turn = !lines_have_warp<T>(a.tile) && a.tile.raw.stages > 0;
   if (is_last && !in_turn) return load_filters<T>(a, block);
   if constexpr (T::kInstructions == Instructions::kWgmma) {
     const auto load_with = [&](auto lines) {

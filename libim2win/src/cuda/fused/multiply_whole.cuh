@@ -33,8 +33,13 @@ class WholeMultiplier {
  private:
   static constexpr OperandTraits kTraits = OperandRings<T>::kTraits;
 
+  /// Batches under way, but for the last, when the next is issued. A warpgroup that takes turns keeps the tensor cores
+  /// busy alone: with one they have nothing to do for a tenth of the time.
+  static constexpr int kUnderWay = T::kShape.takes_turns ? 3 : 1;
+
   struct Pending {
     StagesInUse used;
+    int until_done = 0;       // how many batches later what it names has been used
     bool accumulate = false;  // whether the sums hold anything
   };
 
@@ -45,8 +50,8 @@ class WholeMultiplier {
       if (a_.tile.product_columns < kColumns) return multiply_columns<kColumns - 8>(sums);
     }
     Pending pending;
-    // One sum an output all the way. A batch is under way while the next is issued; what a batch has read is
-    // handed back when the one after has been issued.
+    // One sum an output all the way. Batches are under way while the next is issued; what a batch has read is handed
+    // back when so many after it have been issued.
     if (full_steps_ == kTraits.batch && other_steps_ == 0 && !copies_) {
       multiply_short_slabs<kColumns>(sums, pending);
     } else {
@@ -74,7 +79,13 @@ class WholeMultiplier {
       if (T::kInstructions == Instructions::kWgmma && copies_)
         ::cuda::ptx::fence_proxy_async(::cuda::ptx::space_shared);
       multiply_slab<kColumns>(steps, is_full ? full_steps_ : other_steps_, sums, pending);
+      // That before one of fewer batches than may be under way.
+      if (kUnderWay > 1 && pending.used.slab >= 0) {
+        Order<T>::template wait<0>();
+        rings_.hand_back(pending.used);
+      }
       pending.used.slab = rings_.slab().stage;
+      pending.until_done = kUnderWay;
       rings_.leave_slab();
     }
   }
@@ -101,7 +112,7 @@ class WholeMultiplier {
       rings_.leave_slab();
       Order<T>::template wait<1>();
       rings_.hand_back(pending.used);
-      pending = {used, true};
+      pending = {used, 0, true};
     }
   }
 
@@ -153,8 +164,8 @@ class WholeMultiplier {
     rings_.read_steps(slab.at, slab.step);
     const int used = rings_.filter().stage;
     rings_.leave_filters();
-    Order<T>::template wait<1>();
-    rings_.hand_back(pending.used);
+    Order<T>::template wait<kUnderWay>();
+    if (kUnderWay == 1 || --pending.until_done == 0) rings_.hand_back(pending.used);
     pending.used.filters = used;
     pending.accumulate = true;
   }
