@@ -10,6 +10,7 @@ from frameworks import PROBLEM, arrays, convolve, from_torch, to_torch
 from numerics import DTYPES, assert_convolved
 from problems import Problem, same
 from targets import CUDA, NO_ALGORITHM
+from tile_columns import COLUMNS
 
 pytestmark = pytest.mark.gpu
 ALGORITHMS = im2win.algorithms("cuda") or (NO_ALGORITHM,)
@@ -227,3 +228,20 @@ def test_tf32_is_rounded_not_cut_off(torch: Any, n: int, c: int, size: int, layo
     exact = torch.nn.functional.conv2d(x.double(), weight.double())
     y = im2win.conv2d(x, weight, math="tf32")
     assert float((y - exact).norm() / exact.norm()) < 3.2e-4
+
+
+@pytest.mark.parametrize("layout", ["contiguous_format", "channels_last"])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
+@pytest.mark.parametrize("problem", COLUMNS, ids=str)
+def test_each_number_of_columns(torch: Any, problem: Problem, dtype: str, layout: str) -> None:
+    """Small integers, whose sums are exact; the output is poisoned."""
+    order = {"memory_format": getattr(torch, layout)}
+    generator = torch.Generator("cuda").manual_seed(7)
+    shape = {"dtype": getattr(torch, dtype), "device": "cuda", "generator": generator}
+    x = torch.randint(-2, 3, problem.input_shape, **shape).contiguous(**order)
+    weight = torch.randint(-2, 3, problem.weight_shape, **shape).contiguous(**order)
+    window = {"stride": problem.stride, "padding": problem.padding[0][0]}
+    expected = torch.nn.functional.conv2d(x.double(), weight.double(), **window)
+    y = torch.full_like(expected, float("nan"), dtype=x.dtype, **order)
+    im2win.conv2d(x, weight, algorithm="im2win_fused", math="tf32", out=y, **window)
+    torch.testing.assert_close(y.double(), expected.to(y.dtype).double(), rtol=0, atol=0)

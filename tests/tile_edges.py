@@ -31,8 +31,9 @@ DENSE = [
     # Of im2win_fused, warpgroups that take turns, with several tiles a block, and sets of filters.
     Problem(n=12, c=16, h=60, w=60, k=64, padding=same(1)),
     Problem(n=5, c=16, h=60, w=60, k=136, padding=same(1)),
-    # Of im2win_fused, 240 columns a tile of 128 filters.
+    # Of im2win_fused, more than 200 columns a tile of 64 filters and of 128.
     Problem(n=24, c=16, h=20, w=28, k=130, padding=same(1)),
+    Problem(n=100, c=8, h=34, w=7, k=72, s=1),
     # Of im2win_fused in float32, 168 columns a tile.
     Problem(n=16, c=8, h=14, w=56, k=256),
     Problem(n=48, c=8, h=14, w=56, k=64),
