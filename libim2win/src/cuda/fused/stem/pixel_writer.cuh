@@ -55,7 +55,11 @@ class PixelWriter {
     if (order_ == RowOrder::kOne || (kSplit && sums.doubt[1] != 0)) {
       write_rounds(sums, chunk, [&](int round) { write_singly(round, chunk, sums.doubt); });
     } else if (order_ == RowOrder::kFilters) {
-      write_words(sums, chunk);
+      if (!kSplit && !kHalves && a_.outputs.are_sums()) {  // 16 bits are no faster so
+        write_words<true>(sums, chunk);
+      } else {
+        write_words<false>(sums, chunk);
+      }
     } else if (a_.row_word == 4) {
       write_rounds(sums, chunk, [&](int round) { write_rows<4>(round, chunk); });
     } else if (a_.row_word == 2) {
@@ -157,7 +161,8 @@ class PixelWriter {
   }
 
   /// NHWC: 16 bytes of neighbouring filters of a pixel a lane. Where these are is found once: of a warp that goes
-  /// through instructions one by one, it is they that take the time.
+  /// through instructions one by one, it is they that take the time. `kAreSums`: whether outputs are sums.
+  template <bool kAreSums>
   __device__ __forceinline__ void write_words(const Sums<T::kSums>& sums,
                                               const Chunk& chunk) const {
     // Those of its chunk before, some of which are formed again, may have been the whole warpgroup's.
@@ -179,7 +184,7 @@ class PixelWriter {
     for (int round = 0; round < kRounds; ++round) {
       const int first_filter = round * kPixelPatchFilters;
       __syncwarp();
-      put_finished(&sums.sum[first_filter / 2], ends_ + first_filter, places);
+      put_finished<kAreSums>(&sums.sum[first_filter / 2], ends_ + first_filter, places);
       if (chunk.doubtful)
         settle_put(
             round, chunk,
@@ -221,6 +226,7 @@ class PixelWriter {
   }
 
   /// The thread's sums of the patch's filters, as outputs.
+  template <bool kAreSums>
   __device__ __forceinline__ void put_finished(const float* sums, const FilterEnd* ends,
                                                const PutPlaces& places) const {
     const int first = lane() % 4 * 2;  // filter, of each eight
@@ -231,8 +237,10 @@ class PixelWriter {
       for (int i = 0; i < 2; ++i) {
         const FilterEnds of = *reinterpret_cast<const FilterEnds*>(ends + (eight + i) * 8 + first);
 #pragma unroll
-        for (int j = 0; j < 4; ++j)
-          x[i][j / 2][j % 2] = finished(sums[(eight + i) * 4 + j], of.end[j % 2]);
+        for (int j = 0; j < 4; ++j) {
+          const float sum = sums[(eight + i) * 4 + j];
+          x[i][j / 2][j % 2] = kAreSums ? sum : finished(sum, of.end[j % 2]);
+        }
       }
       if constexpr (kHalves) {
         const uint32_t pairs[4] = {packed_pair<Element>(x[0][0][0], x[0][0][1]),

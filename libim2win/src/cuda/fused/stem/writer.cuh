@@ -44,7 +44,7 @@ class RowWriter {
            !__any_sync(~0u, a_.rechecks && is_doubtful<T>(sums));
   }
 
-  __device__ __forceinline__ void write(const Sums<T::kSums>& sums, InRow in_row) const {
+  __device__ __forceinline__ void write(Sums<T::kSums>& sums, InRow in_row) const {
     const int64_t k = tile_.group * a_.filters_per_group + filter();
     const RowOrder order = this->order();
     if constexpr (kHasBoxes<T>) {
@@ -112,16 +112,12 @@ class RowWriter {
   }
 
   /// NHWC: 64 filters, of which memory gets whole lines, and the group's only.
-  __device__ __forceinline__ void write_boxes(const Sums<T::kSums>& sums, int64_t k) const {
+  __device__ __forceinline__ void write_boxes(Sums<T::kSums>& sums, int64_t k) const {
     const int filters = static_cast<int>(a_.filters_per_group) - filter();
-    float bias[2];
-#pragma unroll
-    for (int i = 0; i < 2; ++i) bias[i] = bias_[8 * i];
+    if (!a_.outputs.are_sums()) finish(sums);
     if (is_starter()) ::cuda::ptx::cp_async_bulk_wait_group_read(::cuda::ptx::n32_t<0>{});
     meet();
-#pragma unroll
-    for (int column = 0; column < T::kShape.columns; column += 8)
-      put_boxed(&sums.sum[column / 2], column, bias);
+    put_boxed(sums);
     if (a_.rechecks && __any_sync(~0u, is_doubtful<T>(sums)))
       settle_outputs(a_, Writer<T>(a_, block_, tile_).columns(), k, min(filters, kPatchFilters),
                      [&](int filter, int column) { return boxed(column, filter); });
@@ -135,6 +131,12 @@ class RowWriter {
     ::cuda::ptx::cp_async_bulk_commit_group();
   }
 
+  __device__ __forceinline__ void finish(Sums<T::kSums>& sums) const {
+    const float bias[2] = {bias_[0], bias_[8]};
+#pragma unroll
+    for (int i = 0; i < T::kSums; ++i) sums.sum[i] = finished(sums.sum[i], bias[i / 2 % 2]);
+  }
+
   /// Where an output of the warp's is: a row for each column, of 64 filters or the half of them.
   __device__ __forceinline__ Element* boxed(int column, int filter) const {
     constexpr int kFilters = kBoxFilters<Element>, kBoxes = kBoxedFilters / kFilters;
@@ -145,17 +147,31 @@ class RowWriter {
     return reinterpret_cast<Element*>(row + word * kUnitBytes) + own % kWord;
   }
 
-  /// Eight columns.
-  __device__ __forceinline__ void put_boxed(const float* sum, int column,
-                                            const float (&bias)[2]) const {
+  /// Columns are rows of a box, and every eighth has its words exchanged alike: lanes find the places of the first ones.
+  __device__ __forceinline__ void put_boxed(const Sums<T::kSums>& sums) const {
     if constexpr (kHalves) {
-      ptx::store_transposed(boxed(column + lane_ % 8, lane_ & 8), packed(sum, bias[0]),
-                            packed(sum + 2, bias[1]));
-    } else {
+      const uint32_t first = ptx::shared_address(boxed(lane_ / 16 * 8 + lane_ % 8, lane_ & 8));
 #pragma unroll
-      for (int i = 0; i < 4; ++i)
-        *boxed(column + lane_ % 4 * 2 + i % 2, lane_ / 4 + i / 2 * 8) =
-            finished(sum[i], bias[i / 2]);
+      for (int column = 0; column < T::kShape.columns; column += 16) {
+        const float* const sum = &sums.sum[column / 2];
+        uint32_t matrices[4];
+        pack<Element>(sum, matrices[0], matrices[1]);
+        if (column + 8 == T::kShape.columns) {
+          ptx::store_transposed(boxed(column + lane_ % 8, lane_ & 8), matrices[0], matrices[1]);
+        } else {
+          pack<Element>(sum + 4, matrices[2], matrices[3]);
+          ptx::store_matrices_transposed(first + column * kRowBytes, matrices);
+        }
+      }
+    } else {
+      constexpr int kRow = kRowBytes / static_cast<int>(sizeof(Element));
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        Element* const first = boxed(lane_ % 4 * 2 + i % 2, lane_ / 4 + i / 2 * 8);
+#pragma unroll
+        for (int column = 0; column < T::kShape.columns; column += 8)
+          first[column * kRow] = sums.sum[column / 2 + i];
+      }
     }
   }
 
