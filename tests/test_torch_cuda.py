@@ -240,7 +240,7 @@ def test_each_number_of_columns(torch: Any, problem: Problem, dtype: str, layout
     shape = {"dtype": getattr(torch, dtype), "device": "cuda", "generator": generator}
     x = torch.randint(-2, 3, problem.input_shape, **shape).contiguous(**order)
     weight = torch.randint(-2, 3, problem.weight_shape, **shape).contiguous(**order)
-    window = {"stride": problem.stride, "padding": problem.padding[0][0]}
+    window: dict[str, Any] = {"stride": problem.stride, "padding": problem.padding[0][0]}
     expected = torch.nn.functional.conv2d(x.double(), weight.double(), **window)
     y = torch.full_like(expected, float("nan"), dtype=x.dtype, **order)
     im2win.conv2d(x, weight, algorithm="im2win_fused", math="tf32", out=y, **window)
