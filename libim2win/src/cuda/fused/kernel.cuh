@@ -1,7 +1,7 @@
 // im2win_fused. Persistent blocks: one or two warpgroups bring operands to shared memory
 // (staging.cuh, transpose.cuh, boxes.cuh, and a warp of them loader.cuh), two multiply (multiply_whole.cuh,
-// multiply_split.cuh) and write (writer.cuh). Where tiles are few, clusters of blocks share them out
-// (cluster_sums.cuh).
+// multiply_split.cuh) and write (writer.cuh, box_writer.cuh). Where tiles are few, clusters of blocks
+// share them out (cluster_sums.cuh).
 #pragma once
 
 #include <type_traits>
