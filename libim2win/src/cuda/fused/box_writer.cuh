@@ -1,7 +1,6 @@
 // From sums in registers to boxes of outputs in shared memory, which leave by themselves (boxes.cuh).
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 
 #include "cuda/fused/arguments.cuh"
