@@ -106,8 +106,8 @@ class BoxWriter {
                                               const OutputBoxes<T>& boxes) const {
     // What lanes of 16-bit elements give the places of, two times eight columns, of both matrices; else eight columns.
     constexpr int kColumns = kHalves ? 16 : 8, kOfLane = kHalves ? 1 : 2;
-    constexpr int kTogether =
-        5;  // whose places are looked up before any are put, which would keep others waiting
+    // Whose places are looked up before any are put, which would keep others waiting.
+    constexpr int kTogether = 5;
     const int column = kHalves ? lane_ / 16 * 8 + lane_ % 8 : lane_ % 4 * 2;
 #pragma unroll
     for (int first = 0; first < T::kShape.columns; first += kColumns * kTogether) {
