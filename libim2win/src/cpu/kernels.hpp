@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "cpu/half.hpp"
+#include "cpu/winograd_axis.hpp"
 
 namespace im2win::cpu {
 
@@ -80,7 +81,6 @@ constexpr int kTilePixels = 6;
 constexpr int kPixelStep = 2;  // between the sizes of tiles
 constexpr int kMaxTileVectors = 4;
 constexpr int kMaxVectorBytes = 64;
-constexpr int kMaxWinogradStride = 2;
 
 /// A register tile, pixels times filters: sums[pixel][f] = sum over taps of
 /// windows[pixel][offsets[tap]] * filters[tap * F + f], F being the tile's filters, whole vectors; or
@@ -136,39 +136,38 @@ struct PlanesTile {
   const Compute* next;    // to be prefetched: of each tap, what is at its offset
 };
 
-/// The largest magnitude of some values, and the sum of all.
+/// Sums of some values' magnitudes and squares.
 template <class Compute>
 struct Spread {
-  Compute largest;
   Compute sum;
+  Compute squares;
 };
 
-/// Neighbouring tiles of inputs, of what 2 x 2 outputs see, channels being next to each other: to be
-/// transformed to as many points a tile and channel. `channels` is a whole number of vectors.
+/// Neighbouring tiles of inputs, of what pieces of the window (winograd_axis.hpp) see for 2 x 2 outputs, channels
+/// being next to each other: to be transformed to the pieces' points. `channels` is a whole number of vectors.
 template <class Compute>
 struct InputTiles {
   const Compute* input;  // of the first tile
-  int64_t row_stride;
+  int64_t row_stride;    // from one to the next that a tile has
   int64_t column_stride;
   int64_t channels;
   int64_t tiles;
-  Compute* target;        // point, tile, channel
-  int64_t target_stride;  // of the tiles
-  int64_t point_stride;
-  Spread<Compute>* spread;  // of the inputs
+  Compute* points[kWinogradPoints];       // tile, channel
+  int64_t tile_strides[kWinogradPoints];  // of each
+  Spread<Compute>* spread;                // of the inputs: what is found is added to it
 };
 
-/// 3 x 3 taps of all channels, `width` filters being next to each other, whole vectors: to be
-/// transformed to 16 points a channel and filter.
+/// Pieces' taps of all channels, `width` filters being next to each other, whole vectors: to be transformed to
+/// the pieces' points.
 template <class Compute>
 struct FilterTaps {
   const Compute* taps;
   int64_t channel_stride, row_stride, column_stride;
   int64_t channels;
   int64_t width;
-  Compute* target;  // point, channel, filter
-  int64_t point_stride;
-  Spread<Compute>* spreads;  // of each filter: what is found is added to them
+  Compute* points[kWinogradPoints];  // channel, filter
+  Spread<Compute>* spreads;          // of each filter: what is found is added to them
+  Compute* least_taps;               // likewise: lowered to the least sum of a tap's magnitudes
 };
 
 /// Sums of products at the points of each tile, to be made its 2 x 2 outputs.
@@ -208,10 +207,12 @@ struct Kernels {
   void (*sum_planes[kMaxTileVectors][kTileFilters / kFilterStep])(const PlanesTile<Compute>& tile);
   void (*sum_channels)(const ChannelRow<Compute>& row);
   void (*sum_plane)(const PlaneSum<Compute>& sum);
-  /// Those of Winograd's algorithm: [stride - 1].
-  void (*transform_input[kMaxWinogradStride])(const InputTiles<Compute>& tiles);
-  void (*transform_filter[kMaxWinogradStride])(const FilterTaps<Compute>& filter);
-  void (*transform_output[kMaxWinogradStride])(const OutputTiles<Compute>& tiles);
+  /// Those of Winograd's algorithm: [taps of a piece of the rows - 1][of the columns - 1]; for outputs the most.
+  template <class Tiles>
+  using Transforms = void (*[kMostPieceTaps][kMostPieceTaps])(const Tiles& tiles);
+  Transforms<InputTiles<Compute>> transform_input;
+  Transforms<FilterTaps<Compute>> transform_filter;
+  Transforms<OutputTiles<Compute>> transform_output;
   bool (*are_finite)(const Compute* values, int64_t count);  // whole vectors
   void (*load)(const Rows<Element, Compute>& rows);
   void (*store)(const Rows<Compute, Element>& rows);

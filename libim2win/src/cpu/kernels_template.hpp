@@ -26,13 +26,17 @@ constexpr void add_plane_sums(Kernels<Element>& kernels) {
   if constexpr (kVectors < kTileVectors) add_plane_sums<kVectors + 1>(kernels);
 }
 
-template <int kStride, class Element>
+template <int kRowTaps, int kColumnTaps, class Element>
 constexpr void add_transforms(Kernels<Element>& kernels) {
   using Compute = typename ComputeOf<Element>::Type;
-  kernels.transform_input[kStride - 1] = transform_input<kStride, Compute>;
-  kernels.transform_filter[kStride - 1] = transform_filter<kStride, Compute>;
-  kernels.transform_output[kStride - 1] = transform_output<kStride, Compute>;
-  if constexpr (kStride < kMaxWinogradStride) add_transforms<kStride + 1>(kernels);
+  constexpr int kRow = kRowTaps - 1, kColumn = kColumnTaps - 1;
+  kernels.transform_input[kRow][kColumn] = transform_input<kRowTaps, kColumnTaps, Compute>;
+  kernels.transform_filter[kRow][kColumn] = transform_filter<kRowTaps, kColumnTaps, Compute>;
+  kernels.transform_output[kRow][kColumn] = transform_output<kRowTaps, kColumnTaps, Compute>;
+  if constexpr (kColumnTaps < kMostPieceTaps)
+    add_transforms<kRowTaps, kColumnTaps + 1>(kernels);
+  else if constexpr (kRowTaps < kMostPieceTaps)
+    add_transforms<kRowTaps + 1, 1>(kernels);
 }
 
 template <class Element>
@@ -45,7 +49,7 @@ constexpr Kernels<Element> make_kernels() {
   add_plane_sums<1>(kernels);
   kernels.sum_channels = sum_channels<Compute>;
   kernels.sum_plane = sum_plane<Compute>;
-  add_transforms<1>(kernels);
+  add_transforms<1, 1>(kernels);
   kernels.are_finite = are_finite<Compute>;
   kernels.load = copy_rows<Element, Compute>;
   kernels.store = copy_rows<Compute, Element>;

@@ -1,27 +1,29 @@
 // Winograd's minimal filtering F(2 x 2, 3 x 3) (Lavin and Gray, "Fast Algorithms for Convolutional
-// Neural Networks", 2016): 16 products make 4 outputs of a channel, or 25 with a stride of 2, where the
-// definition takes 36. Tiles of the input (winograd_strips.hpp) and the filter (winograd_filter.hpp) are
-// transformed to points (winograd_transforms.hpp). At each point the products, summed over the channels,
-// are those of a 1 x 1 convolution, and im2win's kernel makes them. A task takes a block of strips and some
-// tiles of filters through all of it; what it has between the steps stays in its thread's caches. Where one
-// task takes all tiles of inputs, a filter that is not transformed yet serves but once: it is transformed
-// when it is needed, by parts of a tile of filters that stay in a cache.
+// Neural Networks", 2016): 16 products make 4 outputs of a channel, where the definition takes 36. Larger
+// windows, and strides, are taken in pieces of up to 3 x 3 taps (winograd_axis.hpp; Huang et al., "DWM: A
+// Decomposable Winograd Method for Convolution Acceleration", 2020): 49 products for the 100 of 5 x 5 taps,
+// 25 for 36 of 3 x 3 with a stride of 2. Tiles of the input (winograd_strips.hpp) and the filter
+// (winograd_filter.hpp) are transformed to points (winograd_transforms.hpp). At each point the products,
+// summed over the channels and the pieces that have it, are those of a 1 x 1 convolution, and im2win's kernel
+// makes them. A task takes a block of strips and some tiles of filters through all of it; what it has between
+// the steps stays in its thread's caches. Where one task takes all tiles of inputs, a filter that is not
+// transformed yet serves but once: it is transformed when it is needed, by parts of a tile of filters that
+// stay in a cache.
 //
 //   workspace: bias of each filter | of each thread: panel, points, products, sums
 //   transforming as it goes: a part of a tile of filters per thread
 //
 // The transforms add inputs, and weights, that the definition multiplies by factors of their own. What
 // is rounded in doing so is small beside the sum of magnitudes that the result's error is measured by,
-// if the magnitudes of both are "even", of a kind. A strip, or a tile of filters, in which one stands
-// out is summed as the definition has it; so are NaN and infinities, and what might overflow on the way.
+// if the magnitudes of both are even enough for so many products (winograd_evenness.hpp). The outputs of a strip and
+// a tile of filters which are not are summed as the definition has it; so are NaN and infinities, and what might
+// overflow on the way.
 // Either way an output depends on nothing outside its window.
 
 #include "cpu/winograd.hpp"
 
 #include <algorithm>
-#include <array>
 #include <atomic>
-#include <numeric>
 
 #include "checked.hpp"
 #include "cpu/form.hpp"
@@ -38,21 +40,16 @@ namespace {
 constexpr int64_t kAlignment = 64;
 constexpr int64_t kMostTaskPixels = 4 * kMostTaskTiles;
 
-// Channels, side by side, whose products are summed in one chain: some short ones err less than a long one.
-constexpr int64_t kMostChannels = 128;
-constexpr auto kChannelOffsets = [] {
-  std::array<int64_t, kMostChannels> offsets = {};
-  std::iota(offsets.begin(), offsets.end(), int64_t{0});
-  return offsets;
-}();
+// Products that are summed in one chain: some short ones err less than a long one.
+constexpr int64_t kMostChain = 128;
 
 /// Tiles of a task, whose points shall stay in a cache beside those of the filters.
 int64_t task_tiles(const Problem& problem) {
   if (has_few_tiles(problem)) return kMostTaskTiles;
-  constexpr int64_t kPointElements = int64_t{128} * 1024;
+  constexpr int64_t kPointElements = int64_t{256} * 1024;
   constexpr int64_t kFewest = 24;
-  return std::clamp(kPointElements / (tile_points(problem) * problem.c_per_group()), kFewest,
-                    kMostTaskTiles);
+  return std::clamp(kPointElements / (winograd_window(problem).entries() * problem.c_per_group()),
+                    kFewest, kMostTaskTiles);
 }
 
 template <class Element>
@@ -106,7 +103,7 @@ class Winograd final : public Convolution {
     Source source;
     StripBlock strips;
     Compute* scratch;
-    bool are_even[kMostTaskTiles];  // its strips
+    StripInputs inputs[kMostTaskTiles];  // of each strip
   };
 
   Scratch lay_out_scratch() const;
@@ -114,9 +111,11 @@ class Winograd final : public Convolution {
   void sum_tile(const Buffers& buffers, const Task& task, const FilterTile& tile) const;
   void find_outputs(const Buffers& buffers, const Task& task, const FilterTile& tile,
                     Compute** outputs) const;
-  TileKind multiply(const Task& task, const FilterTile& tile) const;
-  void multiply_point(const FilterTile& tile, int64_t tiles, const Compute* inputs,
-                      Compute* products, WindowTile<Compute>& sum) const;
+  WeightUnevenness multiply(const Task& task, const FilterTile& tile) const;
+  void multiply_part(const Task& task, int64_t point, int64_t channel, const Compute* filters,
+                     const FilterTile& tile) const;
+  void multiply_chain(const FilterTile& tile, int64_t tiles, const Compute* inputs,
+                      int64_t tile_stride, Compute* products, WindowTile<Compute>& sum) const;
   void sum_strips(const Buffers& buffers, const Task& task, const FilterTile& tile, bool is_finite,
                   const bool* are_even, Compute* const* outputs) const;
   void sum_block(const Strip& strip, const FilterTile& tile, const Compute* first, bool is_finite,
@@ -137,6 +136,8 @@ class Winograd final : public Convolution {
   Problem problem_;
   Target target_;
   const Kernels<Element>& kernels_;
+  WinogradWindow window_;
+  void (*transform_output_)(const OutputTiles<Compute>& tiles);
   std::optional<Range<Compute>> range_;
   WinogradStrips<Element> strips_;
   WinogradFilter<Element> filter_;
@@ -154,6 +155,9 @@ Winograd<Element>::Winograd(const Problem& problem, const Target& target)
     : problem_(problem),
       target_(target),
       kernels_(choose_kernels<Element>()),
+      window_(winograd_window(problem)),
+      transform_output_(kernels_.transform_output[window_.rows().most_piece_taps() - 1]
+                                                 [window_.columns().most_piece_taps() - 1]),
       range_(has_unit_stride(problem.output) ? range_of<Compute>(problem) : std::nullopt),
       strips_(problem, task_tiles(problem)),
       filter_(problem),
@@ -162,7 +166,7 @@ Winograd<Element>::Winograd(const Problem& problem, const Target& target)
           problem.groups, filter_.tiles().per_group(), target.threads)),
       transforms_as_it_goes_(division_.rows >= strips_.count()),
       part_elements_(transforms_as_it_goes_
-                         ? filter_.part_elements(std::min(problem.c_per_group(), kMostChannels))
+                         ? filter_.part_elements(std::min(problem.c_per_group(), kMostPartChannels))
                          : 0),
       writes_in_place_(std::is_same_v<Element, Compute> && range_ && problem.output.stride[1] == 1),
       streams_(problem.output.elements() * int64_t{sizeof(Element)} > kCachedBytes),
@@ -177,11 +181,11 @@ typename Winograd<Element>::Scratch Winograd<Element>::lay_out_scratch() const {
   const int64_t width = filter_.tiles().tile_filters();
   Scratch scratch;
   scratch.points = round_up(strips_.panel_elements(), kLine);
-  scratch.products = scratch.points + strips_.points() * strips_.point_stride();
+  scratch.products = scratch.points + strips_.points_elements();
   // With a tile more, as register tiles may have one more. An odd number of lines, so that points do not
   // compete for the same sets of a cache.
   scratch.products_stride = (ceil_div((tiles + 1) * width, kLine) | 1) * kLine;
-  scratch.sums = scratch.products + strips_.points() * scratch.products_stride;
+  scratch.sums = scratch.products + kWinogradPoints * scratch.products_stride;
   scratch.outside = scratch.sums + 4 * tiles * width;
   scratch.elements = round_up(scratch.outside + width, kLine);
   return scratch;
@@ -201,7 +205,7 @@ void Winograd<Element>::run_tasks(const Buffers& buffers, const Source& source) 
     task.strips = {share.group, share.begin, share.end};
     task.scratch = scratch + thread * scratch_.elements;
     strips_.fill(static_cast<const Element*>(buffers.input), task.strips, task.scratch);
-    strips_.transform(task.scratch, task.strips, task.scratch + scratch_.points, task.are_even);
+    strips_.transform(task.scratch, task.strips, task.scratch + scratch_.points, task.inputs);
     for (int64_t tile = share.tiles_begin; tile < share.tiles_end; ++tile)
       sum_tile(buffers, task, tiles.tile(task.strips.group, tile));
     if (streams_) std::atomic_thread_fence(std::memory_order_seq_cst);
@@ -213,21 +217,20 @@ void Winograd<Element>::sum_tile(const Buffers& buffers, const Task& task,
                                  const FilterTile& tile) const {
   Compute* outputs[kMostTaskPixels];
   find_outputs(buffers, task, tile, outputs);
-  const TileKind kind = multiply(task, tile);
+  const WeightUnevenness weights = multiply(task, tile);
   const int64_t strips = task.strips.end - task.strips.begin;
   bool are_even[kMostTaskTiles];
-  for (int64_t i = 0; i < strips; ++i) are_even[i] = kind == TileKind::kEven && task.are_even[i];
+  for (int64_t i = 0; i < strips; ++i) are_even[i] = task.inputs[i].are_even_with(weights);
   for (int64_t i = 0; i < strips; ++i) {
     const int64_t first = i * strips_.strip_tiles();
     if (are_even[i])
-      kernels_.transform_output[problem_.stride_h - 1](
-          {task.scratch + scratch_.products + first * tile.width, scratch_.products_stride,
-           strips_[task.strips.begin + i].tiles, tile.width, bias_of(buffers, tile),
-           range_.value_or(unbounded<Compute>()), outputs + 4 * first,
-           is_in_place(tile) && streams_});
+      transform_output_({task.scratch + scratch_.products + first * tile.width,
+                         scratch_.products_stride, strips_[task.strips.begin + i].tiles, tile.width,
+                         bias_of(buffers, tile), range_.value_or(unbounded<Compute>()),
+                         outputs + 4 * first, is_in_place(tile) && streams_});
   }
   if (std::count(are_even, are_even + strips, false) > 0)
-    sum_strips(buffers, task, tile, kind != TileKind::kNotFinite, are_even, outputs);
+    sum_strips(buffers, task, tile, weights.is_finite(), are_even, outputs);
   if (!is_in_place(tile)) write(buffers, task, tile);
 }
 
@@ -256,59 +259,74 @@ void Winograd<Element>::find_outputs(const Buffers& buffers, const Task& task,
   }
 }
 
-/// The products of all points, summed over the channels, if the filters are even. Those that are transformed
-/// on the way are known to be, or not, once they have been multiplied.
+/// The products of all points, summed over the channels, unless no strip may use them. Returns how uneven the
+/// weights are, which is not known beforehand of those that are transformed on the way.
 template <class Element>
-TileKind Winograd<Element>::multiply(const Task& task, const FilterTile& tile) const {
-  static constexpr Compute kNoBias[WinogradFilter<Element>::Block::kMostFilters] = {};
+WeightUnevenness Winograd<Element>::multiply(const Task& task, const FilterTile& tile) const {
   const auto& [packed, filter, part] = task.source;
-  const int64_t strips = task.strips.end - task.strips.begin;
   if (packed != nullptr) {
-    const TileKind kind = filter_.kind(packed, tile);
-    if (kind != TileKind::kEven || std::count(task.are_even, task.are_even + strips, true) == 0)
-      return kind;
+    const WeightUnevenness weights = filter_.unevenness(packed, tile);
+    const StripInputs* end = task.inputs + (task.strips.end - task.strips.begin);
+    if (std::none_of(task.inputs, end,
+                     [&](const StripInputs& strip) { return strip.are_even_with(weights); }))
+      return weights;
   }
-  const int64_t tiles = (strips - 1) * strips_.strip_tiles() + strips_[task.strips.end - 1].tiles;
   const int64_t c = problem_.c_per_group();
-  typename WinogradFilter<Element>::Spreads spreads = {};
+  typename WinogradFilter<Element>::Spreads spreads;
+  for (int64_t channel = 0; channel < c; channel += kMostPartChannels) {
+    const Compute* filters = part;
+    if (packed != nullptr) {
+      filters = filter_.part(packed, tile, channel);
+    } else {
+      filter_.transform_part(filter, tile, channel, std::min(kMostPartChannels, c - channel), part,
+                             nullptr, spreads);
+    }
+    for (int64_t point = 0; point < kWinogradPoints; ++point)
+      multiply_part(task, point, channel, filters, tile);
+  }
+  return packed != nullptr ? filter_.unevenness(packed, tile) : filter_.unevenness(tile, spreads);
+}
+
+/// The products of a point with a part of the filters: those of all its entries.
+template <class Element>
+void Winograd<Element>::multiply_part(const Task& task, int64_t point, int64_t channel,
+                                      const Compute* filters, const FilterTile& tile) const {
+  static constexpr Compute kNoBias[WinogradFilter<Element>::Block::kMostFilters] = {};
+  const int64_t c = problem_.c_per_group();
+  const int64_t channels = std::min(kMostPartChannels, c - channel);
+  const int64_t products = window_.depth(point) * channels;
+  const int64_t strips = task.strips.end - task.strips.begin;
+  const int64_t tiles = (strips - 1) * strips_.strip_tiles() + strips_[task.strips.end - 1].tiles;
+  int64_t offsets[kMostChain];
   WindowTile<Compute> sum = {};
-  sum.offsets = kChannelOffsets.data();
+  sum.offsets = offsets;
   sum.bias = kNoBias;
   sum.range = unbounded<Compute>();
-  // A point's products stay in the first cache from part to part of the channels, unless all points of a
-  // part have just been transformed.
-  const int64_t parts = ceil_div(c, kMostChannels);
-  typename WinogradFilter<Element>::Points points = {};
-  for (int64_t i = 0; i < parts * strips_.points(); ++i) {
-    const int64_t channel = (packed != nullptr ? i % parts : i / strips_.points()) * kMostChannels;
-    const int64_t point = packed != nullptr ? i / parts : i % strips_.points();
-    sum.taps = std::min(kMostChannels, c - channel);
-    sum.is_first = channel == 0;
-    sum.is_last = channel + sum.taps == c;
+  for (int64_t begin = 0; begin < products; begin += kMostChain) {
+    sum.taps = std::min(kMostChain, products - begin);
+    strips_.list_offsets(begin, sum.taps, channels, offsets);
+    sum.is_first = channel + begin == 0;
+    sum.is_last = channel + channels == c && begin + sum.taps == products;
     sum.are_far = !sum.is_first;
-    if (packed != nullptr) {
-      points = filter_.points(packed, tile, channel);
-    } else if (point == 0) {
-      points = filter_.transform_part(filter, tile, channel, sum.taps, part, spreads);
-    }
-    sum.filters = points.first + strips_.filter_point(point) * points.stride;
-    multiply_point(tile, tiles,
-                   task.scratch + scratch_.points + point * strips_.point_stride() + channel,
+    sum.filters = filters + filter_.point_offset(point, tile.width, channels) + begin * tile.width;
+    multiply_chain(tile, tiles,
+                   task.scratch + scratch_.points + strips_.point_offset(point) + channel,
+                   strips_.tile_stride(point),
                    task.scratch + scratch_.products + point * scratch_.products_stride, sum);
   }
-  return packed != nullptr ? TileKind::kEven : filter_.kind(tile, spreads);
 }
 
 template <class Element>
-void Winograd<Element>::multiply_point(const FilterTile& tile, int64_t tiles, const Compute* inputs,
-                                       Compute* products, WindowTile<Compute>& sum) const {
+void Winograd<Element>::multiply_chain(const FilterTile& tile, int64_t tiles, const Compute* inputs,
+                                       int64_t tile_stride, Compute* products,
+                                       WindowTile<Compute>& sum) const {
   const Compute* windows[kTilePixels];
   Compute* sums[kTilePixels];
   for (int64_t i = 0; i < tiles; i += kTilePixels) {
     const int64_t pixels = std::min<int64_t>(kTilePixels, tiles - i);
     for (int64_t j = 0; j < kTilePixels; ++j) {
       // A register tile may have one more.
-      windows[j] = inputs + (i + std::min(j, pixels - 1)) * strips_.channels();
+      windows[j] = inputs + (i + std::min(j, pixels - 1)) * tile_stride;
       sums[j] = products + (i + j) * tile.width;
     }
     sum.windows = windows;
@@ -330,10 +348,10 @@ void Winograd<Element>::sum_strips(const Buffers& buffers, const Task& task, con
   sum.offsets = offsets;
   sum.bias = bias_of(buffers, tile);
   sum.range = range_.value_or(unbounded<Compute>());
-  for (int64_t begin = 0; begin < c; begin += kBlockChannels) {
-    const int64_t channels = std::min(kBlockChannels, c - begin);
+  for (int64_t begin = 0; begin < c; begin += filter_.block_channels()) {
+    const int64_t channels = std::min(filter_.block_channels(), c - begin);
     filter_.list_offsets(channels, strips_.row_stride(), strips_.column_stride(), offsets);
-    sum.taps = kWinogradTaps * channels;
+    sum.taps = window_.taps() * channels;
     sum.filters = filter_.block(task.source.packed, task.source.filter, tile, begin, room);
     sum.is_first = begin == 0;
     sum.is_last = begin + channels == c;
@@ -353,7 +371,7 @@ template <class Element>
 void Winograd<Element>::sum_block(const Strip& strip, const FilterTile& tile, const Compute* first,
                                   bool is_finite, WindowTile<Compute>& sum,
                                   Compute* const* outputs) const {
-  const TapOrder order = filter_.order(sum.taps / kWinogradTaps);
+  const TapOrder order = filter_.order(sum.taps / window_.taps());
   for (int64_t i = 0; i < strip.tiles; ++i) {
     const Compute* windows[4];
     for (int64_t j = 0; j < 4; ++j)

@@ -20,9 +20,10 @@ constexpr int64_t kMostInputChannels = int64_t{1} << 30;
 std::string refuse_winograd(const Problem& problem) {
   const Problem& d = problem;
   if (d.math == IM2WIN_MATH_IEEE) return "does not take math ieee";
-  if (d.r != 3 || d.s != 3) return "takes 3 x 3 filters";
-  if (d.stride_h != d.stride_w || d.stride_h > kMaxWinogradStride)
-    return "takes a stride of 1 or 2 in both directions";
+  if (d.r > kMostAxisTaps || d.s > kMostAxisTaps)
+    return text("takes windows of up to ", kMostAxisTaps, " x ", kMostAxisTaps);
+  if (d.stride_h > d.r || d.stride_w > d.s) return "takes no strides beyond the window";
+  if (d.stride_h == d.r && d.stride_w == d.s) return "takes windows that overlap";
   if (d.dilation_h != 1 || d.dilation_w != 1) return "takes a dilation of 1";
   // A corner's four products may all be small beside what its tile adds up; those of more channels are not.
   if (d.c_per_group() == 1) return "takes 2 channels a group or more";
@@ -39,24 +40,32 @@ bool is_winograd_worthwhile(const Problem& problem) {
   // That takes half of the instructions, this 4/9 at best, and transforms: it is 3 % faster, at most, as measured.
   if (multiplies_pairs(d)) return false;
   // In products, as measured; vectors are filled up. Doubles, as sizes are up to 2^63.
-  constexpr double kCall = 1.4e6;   // for the threads to meet once more
-  constexpr double kTransform = 8;  // of a point of a tile, a channel or filter
-  constexpr double kPacking = 280;  // of a weight; more, the less of its points stays in a cache
-  constexpr double kPlainPacking = 150;  // of a weight, by im2win
-  constexpr double kCache = 10 * 1024 * 1024;
+  constexpr double kCall = 1.4e6;      // for the threads to meet once more
+  constexpr double kTransform = 8;     // of a point of a tile, an entry's channel or a filter
+  constexpr double kPackingTap = 22;   // of a weight
+  constexpr double kPackingEntry = 2;  // that a weight is part of
+  constexpr double kCache =
+      5 * 1024 * 1024;  // packing takes longer, the less of the points stays in it
+  constexpr double kPlainPackingTap = 17;  // of a weight, by im2win
   constexpr double kVector = 16;
+  const WinogradWindow window = winograd_window(d);
+  const auto taps = static_cast<double>(window.taps());
+  const auto entries = static_cast<double>(window.entries());
   const auto c = static_cast<double>(d.c_per_group());
   const double k = std::max(static_cast<double>(d.k_per_group()), kVector);
   const auto n = static_cast<double>(d.n);
   const auto groups = static_cast<double>(d.groups);
   const double pixels = n * static_cast<double>(d.p) * static_cast<double>(d.q);
-  const double points = n * static_cast<double>(ceil_div(d.p, 2)) *
-                        static_cast<double>(ceil_div(d.q, 2)) * static_cast<double>(tile_points(d));
+  const double tiles =
+      n * static_cast<double>(ceil_div(d.p, 2)) * static_cast<double>(ceil_div(d.q, 2));
   const double bytes = d.dtype == IM2WIN_FLOAT64 ? sizeof(double) : sizeof(float);
-  const double points_bytes = groups * c * k * kWinogradPoints * bytes;
-  const double packing = kPacking * (has_few_tiles(d) ? 1 : 1 + points_bytes / kCache);
-  const double saved = c * k * (pixels * kWinogradTaps + kPlainPacking - points - packing);
-  return groups * (saved - points * kTransform * (std::max(c, kVector) + k)) > kCall;
+  const double points_bytes = groups * c * k * entries * bytes;
+  const double packing = (kPackingTap * taps + kPackingEntry * entries) *
+                         (has_few_tiles(d) ? 1 : 1 + points_bytes / kCache);
+  const double saved = c * k * ((pixels + kPlainPackingTap) * taps - tiles * entries - packing);
+  const double transforms =
+      tiles * kTransform * (entries * std::max(c, kVector) + kWinogradPoints * k);
+  return groups * (saved - transforms) > kCall;
 }
 
 }  // namespace im2win::cpu

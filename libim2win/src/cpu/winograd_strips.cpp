@@ -1,25 +1,31 @@
 #include "cpu/winograd_strips.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 #include "checked.hpp"
 #include "cpu/output.hpp"
-#include "cpu/winograd_evenness.hpp"
+#include "cpu/taps.hpp"
 
 namespace im2win::cpu {
 namespace {
 
 constexpr int64_t kLineBytes = 64;  // of a cache
 
-/// Along an axis, how many of so many positions from `begin` on are in an image of `size`.
-int64_t count_inside(int64_t begin, int64_t count, int64_t size) {
-  return std::max<int64_t>(std::min(begin + count, size) - std::max<int64_t>(begin, 0), 0);
+/// Inputs that two outputs see and the next two see, too.
+int64_t shared(const WinogradAxis& axis) { return axis.size() - axis.step(); }
+
+/// How many of `count` positions begin, begin + step and so on are in an image of `size`.
+int64_t count_inside(int64_t begin, int64_t count, int64_t step, int64_t size) {
+  const TapRange range = taps_inside(size, count, step, begin);
+  return std::max<int64_t>(range.end - range.begin, 0);
 }
 
-/// The fewest taps inside of windows of three; of neighbouring outputs the first or the last has them.
-int64_t fewest_taps(int64_t first, int64_t end, int64_t stride, int64_t padding, int64_t size) {
-  return std::min(count_inside(first * stride - padding, 3, size),
-                  count_inside((end - 1) * stride - padding, 3, size));
+/// The fewest taps inside of some neighbouring outputs' windows: the first or the last has them.
+int64_t fewest_taps(int64_t first, int64_t end, const WinogradAxis& axis, int64_t padding,
+                    int64_t size) {
+  return std::min(count_inside(first * axis.stride() - padding, axis.taps(), 1, size),
+                  count_inside((end - 1) * axis.stride() - padding, axis.taps(), 1, size));
 }
 
 }  // namespace
@@ -28,8 +34,7 @@ template <class Element>
 WinogradStrips<Element>::WinogradStrips(const Problem& problem, int64_t tiles)
     : problem_(problem),
       kernels_(choose_kernels<Element>()),
-      size_(tile_size(problem)),
-      step_(2 * problem.stride_h),
+      window_(winograd_window(problem)),
       rows_(ceil_div(problem.p, 2)),
       columns_(ceil_div(problem.q, 2)),
       per_row_(ceil_div(columns_, kMostTaskTiles)),
@@ -37,10 +42,18 @@ WinogradStrips<Element>::WinogradStrips(const Problem& problem, int64_t tiles)
       per_block_(per_row_ > 1 ? 1
                               : std::max<int64_t>(std::min(tiles / tiles_, problem.n * rows_), 1)),
       channels_(round_up(problem.c_per_group(), kernels_.vector_elements)),
-      panel_rows_(step_ * per_block_ +
-                  (size_ - step_) * std::min(per_block_, ceil_div(per_block_ - 1, rows_) + 1)),
-      panel_columns_(step_ * tiles_ + size_ - step_),
-      row_stride_(panel_columns_ * channels_) {}
+      panel_rows_(window_.rows().step() * per_block_ +
+                  shared(window_.rows()) *
+                      std::min(per_block_, ceil_div(per_block_ - 1, rows_) + 1)),
+      panel_columns_(window_.columns().step() * tiles_ + shared(window_.columns())),
+      row_stride_(panel_columns_ * channels_) {
+  // An odd number of lines each: points do not compete for the same sets of a cache.
+  constexpr int64_t kLine = kLineBytes / sizeof(Compute);
+  point_offsets_[0] = 0;
+  for (int64_t point = 0; point < kWinogradPoints; ++point)
+    point_offsets_[point + 1] =
+        point_offsets_[point] + (ceil_div(block_tiles() * tile_stride(point), kLine) | 1) * kLine;
+}
 
 template <class Element>
 Strip WinogradStrips<Element>::operator[](int64_t index) const {
@@ -53,7 +66,7 @@ Strip WinogradStrips<Element>::operator[](int64_t index) const {
 template <class Element>
 int64_t WinogradStrips<Element>::image_row(const StripBlock& block, int64_t index) const {
   const int64_t images = (*this)[index].n - (*this)[block.begin].n;
-  return step_ * (index - block.begin) + (size_ - step_) * images;
+  return window_.rows().step() * (index - block.begin) + shared(window_.rows()) * images;
 }
 
 template <class Element>
@@ -65,12 +78,13 @@ template <class Element>
 void WinogradStrips<Element>::fill(const Element* input, const StripBlock& block,
                                    Compute* panel) const {
   const Problem& d = problem_;
+  const WinogradAxis& tile = window_.rows();
   for (int64_t index = block.begin; index < block.end; ++index) {
     const Strip strip = (*this)[index];
     const bool is_first = index == block.begin || strip.row == 0;
     const Element* image = input + offset(d.input, strip.n, block.group * d.c_per_group(), 0, 0);
     Compute* rows = panel + panel_offset(block, index);
-    for (int64_t i = is_first ? 0 : size_ - step_; i < size_; ++i)
+    for (int64_t i = is_first ? 0 : shared(tile); i < tile.size(); ++i)
       fill_row(image, strip.p() * d.stride_h + i - d.padding_top,
                strip.q() * d.stride_w - d.padding_left, rows + i * row_stride_);
   }
@@ -101,46 +115,71 @@ void WinogradStrips<Element>::fill_row(const Element* image, int64_t y, int64_t 
   }
 }
 
-/// An odd number of lines apart: the points do not compete for the same sets of a cache.
-template <class Element>
-int64_t WinogradStrips<Element>::point_stride() const {
-  constexpr int64_t kLine = kLineBytes / sizeof(Compute);
-  return (ceil_div(block_tiles() * channels_, kLine) | 1) * kLine;
-}
-
 /// Of any output of a strip.
 template <class Element>
 int64_t WinogradStrips<Element>::fewest_products(const Strip& strip) const {
   const Problem& d = problem_;
   const int64_t rows =
-      fewest_taps(strip.p(), std::min(strip.p() + 2, d.p), d.stride_h, d.padding_top, d.h);
+      fewest_taps(strip.p(), std::min(strip.p() + 2, d.p), window_.rows(), d.padding_top, d.h);
   const int64_t columns = fewest_taps(strip.q(), std::min(strip.q() + 2 * strip.tiles, d.q),
-                                      d.stride_w, d.padding_left, d.w);
+                                      window_.columns(), d.padding_left, d.w);
   return rows * columns * d.c_per_group();
 }
 
-/// What a strip sees of the image.
+/// Of the inputs in the image that pieces see how many there are, each as often as it is seen, is returned, and how
+/// large they are is added to the spread.
 template <class Element>
-int64_t WinogradStrips<Element>::input_count(const Strip& strip) const {
+int64_t WinogradStrips<Element>::transform_strip(const Strip& strip, const Compute* panel,
+                                                 int64_t first_tile, Compute* points,
+                                                 Spread<Compute>& spread) const {
   const Problem& d = problem_;
-  const int64_t columns = step_ * strip.tiles + size_ - step_;
-  return count_inside(strip.p() * d.stride_h - d.padding_top, size_, d.h) *
-         count_inside(strip.q() * d.stride_w - d.padding_left, columns, d.w) * d.c_per_group();
+  int64_t inputs = 0;
+  for (size_t i = 0; i < window_.rows().pieces().size(); ++i)
+    for (size_t j = 0; j < window_.columns().pieces().size(); ++j) {
+      const WinogradPiece row = window_.rows().pieces()[i], column = window_.columns().pieces()[j];
+      InputTiles<Compute> tiles = {panel + row.first * row_stride_ + column.first * channels_,
+                                   d.stride_h * row_stride_,
+                                   d.stride_w * channels_,
+                                   channels_,
+                                   strip.tiles,
+                                   {},
+                                   {},
+                                   &spread};
+      for (int64_t point = 0; point < kWinogradPoints; ++point) {
+        tiles.tile_strides[point] = tile_stride(point);
+        tiles.points[point] = points + point_offsets_[point] + first_tile * tile_stride(point) +
+                              window_.entry(point, i, j) * channels_;
+      }
+      kernels_.transform_input[row.taps - 1][column.taps - 1](tiles);
+      inputs += count_inside(strip.p() * d.stride_h - d.padding_top + row.first, row.taps + 1,
+                             d.stride_h, d.h) *
+                count_inside(strip.q() * d.stride_w - d.padding_left + column.first,
+                             2 * strip.tiles + column.taps - 1, d.stride_w, d.w);
+    }
+  return inputs * d.c_per_group();
 }
 
 template <class Element>
 void WinogradStrips<Element>::transform(const Compute* panel, const StripBlock& block,
-                                        Compute* points, bool* are_even) const {
+                                        Compute* points, StripInputs* inputs) const {
   for (int64_t index = block.begin; index < block.end; ++index) {
     const Strip strip = (*this)[index];
-    const int64_t tiles = strip.tiles;
-    Compute* target = points + (index - block.begin) * tiles_ * channels_;
-    Spread<Compute> spread;
-    kernels_.transform_input[problem_.stride_h - 1]({panel + panel_offset(block, index),
-                                                     row_stride_, channels_, channels_, tiles,
-                                                     target, channels_, point_stride(), &spread});
-    are_even[index - block.begin] = fewest_products(strip) >= kFewestProducts &&
-                                    is_even(spread, input_count(strip), kMostUnevenInputs);
+    Spread<Compute> spread = {};
+    const int64_t count = transform_strip(strip, panel + panel_offset(block, index),
+                                          (index - block.begin) * tiles_, points, spread);
+    *inputs++ = {static_cast<double>(fewest_products(strip)), unevenness(spread, count)};
+  }
+}
+
+template <class Element>
+void WinogradStrips<Element>::list_offsets(int64_t begin, int64_t count, int64_t channels,
+                                           int64_t* offsets) const {
+  int64_t entry = begin / channels;
+  int64_t channel = begin % channels;
+  for (const int64_t* end = offsets + count; offsets < end; ++entry, channel = 0) {
+    const int64_t neighbours = std::min<int64_t>(channels - channel, end - offsets);
+    std::iota(offsets, offsets + neighbours, entry * channels_ + channel);
+    offsets += neighbours;
   }
 }
 

@@ -1,23 +1,21 @@
-// The inputs of Winograd's algorithm: tiles of the padded input, each of which makes 2 x 2 outputs: 4 x 4
-// inputs, two apart in both directions, or, with a stride of 2, 5 x 5, four apart. Neighbours in a row are
-// a strip.
+// The inputs of Winograd's algorithm: tiles of the padded input, each what 2 x 2 outputs see of it. Neighbours in a
+// row are a strip.
 #pragma once
 
 #include <algorithm>
 
 #include "checked.hpp"
 #include "cpu/kernels.hpp"
+#include "cpu/winograd_axis.hpp"
+#include "cpu/winograd_evenness.hpp"
 #include "problem.hpp"
 
 namespace im2win::cpu {
 
 constexpr int64_t kMostTaskTiles = 64;
 
-/// Rows, and columns, of what 2 x 2 outputs see.
-inline int64_t tile_size(const Problem& problem) { return problem.stride_h + 3; }
-/// A tile has as many as inputs.
-inline int64_t tile_points(const Problem& problem) {
-  return tile_size(problem) * tile_size(problem);
+inline WinogradWindow winograd_window(const Problem& problem) {
+  return {{problem.r, problem.stride_h}, {problem.s, problem.stride_w}};
 }
 
 /// Whether a task may take all tiles, so that each filter serves but once.
@@ -62,13 +60,6 @@ class WinogradStrips {
 
   /// Those of a group, and zeros up to whole vectors.
   int64_t channels() const { return channels_; }
-  int64_t points() const { return tile_points(problem_); }
-  /// The filter's, by which a point is multiplied: with a stride the last two rows, and columns, have the
-  /// same.
-  int64_t filter_point(int64_t point) const {
-    constexpr int64_t kLast = 3;
-    return 4 * std::min(point / size_, kLast) + std::min(point % size_, kLast);
-  }
   int64_t panel_elements() const { return panel_rows_ * row_stride_; }
   /// Copies what a block sees to the panel: row, column, channel.
   void fill(const Element* input, const StripBlock& block, Compute* panel) const;
@@ -77,22 +68,26 @@ class WinogradStrips {
   int64_t column_stride() const { return channels_; }
   int64_t row_stride() const { return row_stride_; }
 
-  /// Of the block's transformed inputs: point, tile, channel.
-  int64_t point_stride() const;
-  /// Says of each strip whether its inputs are even (see winograd.cpp).
+  /// The block's transformed inputs: point, tile, entry of the point, channel.
+  int64_t points_elements() const { return point_offsets_[kWinogradPoints]; }
+  int64_t point_offset(int64_t point) const { return point_offsets_[point]; }
+  int64_t tile_stride(int64_t point) const { return window_.depth(point) * channels_; }
+  /// Where a tile has values [begin, begin + count) of a point, of `channels` of each entry.
+  void list_offsets(int64_t begin, int64_t count, int64_t channels, int64_t* offsets) const;
+  /// Says of each strip what its inputs are like.
   void transform(const Compute* panel, const StripBlock& block, Compute* points,
-                 bool* are_even) const;
+                 StripInputs* inputs) const;
 
  private:
   int64_t image_row(const StripBlock& block, int64_t index) const;
   int64_t fewest_products(const Strip& strip) const;
-  int64_t input_count(const Strip& strip) const;
+  int64_t transform_strip(const Strip& strip, const Compute* panel, int64_t first_tile,
+                          Compute* points, Spread<Compute>& spread) const;
   void fill_row(const Element* image, int64_t y, int64_t x, Compute* target) const;
 
   Problem problem_;
   const Kernels<Element>& kernels_;
-  int64_t size_;     // of a tile: rows, and columns
-  int64_t step_;     // between tiles
+  WinogradWindow window_;
   int64_t rows_;     // of tiles, of an image
   int64_t columns_;  // likewise
   int64_t per_row_;
@@ -101,6 +96,7 @@ class WinogradStrips {
   int64_t channels_;
   int64_t panel_rows_, panel_columns_;
   int64_t row_stride_;
+  int64_t point_offsets_[kWinogradPoints + 1];
 };
 
 }  // namespace im2win::cpu

@@ -5,13 +5,10 @@
 //   filter   U = G g G'    G  = [1 0 0; 1/2 1/2 1/2; 1/2 -1/2 1/2; 0 0 1]
 //   output   Y = A' M A    A' = [1 1 1 0; 0 1 -1 -1]
 //
-// With a stride of 2, the first and the last tap meet every other input, as a filter of two taps without a
-// stride does: F(2, 2), three points. The middle one meets those between, one for each output: two points
-// that it is itself.
+// Two taps make three of the points, and one makes two, which become outputs by the same A': F(2, 2) and F(2, 1).
 //
-//   B' = [1 0 -1 0 0; 0 0 1 0 0; 0 0 -1 0 1; 0 1 0 0 0; 0 0 0 1 0]
-//   G  = [1 0 0; 1 0 1; 0 0 1; 0 1 0], of which the last row counts for two points
-//   A' = [1 1 0 1 0; 0 1 1 0 1]
+//   B' = [1 -1 0; 0 1 0; -; 0 1 -1]    G = [1 0; 1 1; -; 0 1]
+//   B' = [1 0; -; -; 0 -1]             G = [1; -; -; 1]
 #pragma once
 
 #include "cpu/vector.hpp"
@@ -19,170 +16,194 @@
 namespace im2win::cpu {
 namespace {
 
-/// How large values are, lane by lane.
 template <class Compute>
-struct Magnitudes {
-  Vector<Compute> largest = {};
+inline Vector<Compute> magnitude(Vector<Compute> value) {
+  return value < -value ? -value : value;
+}
+
+/// Lane by lane.
+template <class Compute>
+struct Spreads {
   Vector<Compute> sum = {};
+  Vector<Compute> squares = {};
 
   void add(Vector<Compute> value) {
-    const Vector<Compute> magnitude = value < -value ? -value : value;
-    largest = magnitude > largest ? magnitude : largest;
-    sum += magnitude;
+    sum += magnitude<Compute>(value);
+    squares += value * value;
   }
 };
 
-/// A row, or a column, of a tile of inputs: as many points.
-template <class Compute>
-inline void transform_inputs(const Vector<Compute> (&d)[4], Vector<Compute> (&v)[4]) {
-  v[0] = d[0] - d[2];
-  v[1] = d[1] + d[2];
-  v[2] = d[2] - d[1];
-  v[3] = d[1] - d[3];
-}
+/// Of filters, lane by lane.
+template <int kRowTaps, int kColumnTaps, class Compute>
+struct TapSpreads {
+  Vector<Compute> sums[kRowTaps][kColumnTaps] = {};
+  Vector<Compute> squares = {};
 
-template <class Compute>
-inline void transform_inputs(const Vector<Compute> (&d)[5], Vector<Compute> (&v)[5]) {
-  v[0] = d[0] - d[2];
-  v[1] = d[2];
-  v[2] = d[4] - d[2];
-  v[3] = d[1];
-  v[4] = d[3];
-}
-
-template <int kSize, class Compute>
-inline void load_column(const InputTiles<Compute>& in, const Compute* top,
-                        Magnitudes<Compute>& magnitudes, Vector<Compute> (&column)[kSize]) {
-  Vector<Compute> d[kSize];
-#pragma GCC unroll 5
-  for (int i = 0; i < kSize; ++i) {
-    d[i] = load(top + i * in.row_stride);
-    magnitudes.add(d[i]);
+  void add_to(const FilterTaps<Compute>& filter, int64_t first) const {
+    for (int64_t lane = 0; lane < VectorOf<Compute>::kElements; ++lane) {
+      Spread<Compute>& spread = filter.spreads[first + lane];
+      Compute& least = filter.least_taps[first + lane];
+      spread.squares += squares[lane];
+      for (const auto& row : sums)
+        for (const Vector<Compute>& tap : row) {
+          spread.sum += tap[lane];
+          least = tap[lane] < least ? tap[lane] : least;
+        }
+    }
   }
-  transform_inputs<Compute>(d, column);
+};
+
+/// A row, or a column, of what so many taps see for two outputs: its points.
+template <int kTaps, class Compute>
+inline void transform_inputs(const Vector<Compute> (&d)[kTaps + 1],
+                             Vector<Compute> (&v)[kAxisPoints]) {
+  if constexpr (kTaps == 3) {
+    v[0] = d[0] - d[2];
+    v[1] = d[1] + d[2];
+    v[2] = d[2] - d[1];
+    v[3] = d[1] - d[3];
+  } else if constexpr (kTaps == 2) {
+    v[0] = d[0] - d[1];
+    v[1] = d[1];
+    v[3] = d[1] - d[2];
+  } else {
+    v[0] = d[0];
+    v[3] = -d[1];
+  }
 }
 
-/// The last columns of a tile are the next one's first.
-template <int kStride, class Compute>
+/// A column's points.
+template <int kRowTaps, class Compute>
+inline void load_column(const InputTiles<Compute>& in, const Compute* top,
+                        Spreads<Compute>& spreads, Vector<Compute> (&column)[kAxisPoints]) {
+  Vector<Compute> d[kRowTaps + 1];
+#pragma GCC unroll 4
+  for (int i = 0; i <= kRowTaps; ++i) {
+    d[i] = load(top + i * in.row_stride);
+    spreads.add(d[i]);
+  }
+  transform_inputs<kRowTaps, Compute>(d, column);
+}
+
+/// The last columns of a tile are the next one's first, as tiles are two columns apart.
+template <int kRowTaps, int kColumnTaps, class Compute>
 void transform_input(const InputTiles<Compute>& in) {
   constexpr int64_t kElements = VectorOf<Compute>::kElements;
-  constexpr int kSize = 3 + kStride;
-  constexpr int kShared = 3 - kStride;
-  Magnitudes<Compute> magnitudes;
+  constexpr int kColumns = kColumnTaps + 1;
+  constexpr int kShared = kColumns - 2;
+  Spreads<Compute> spreads;
   for (int64_t c = 0; c < in.channels; c += kElements) {
     const Compute* input = in.input + c;
-    Compute* target = in.target + c;
-    Vector<Compute> rows[kSize][kSize];  // of points; columns of inputs, as they are loaded
-    Vector<Compute> column[kSize];
-    const auto load_columns = [&](int begin, int end) {
-#pragma GCC unroll 5
-      for (int j = begin; j < end; ++j, input += in.column_stride) {
-        load_column<kSize>(in, input, magnitudes, column);
-#pragma GCC unroll 5
-        for (int i = 0; i < kSize; ++i) rows[i][j] = column[i];
+    Vector<Compute> rows[kAxisPoints][kColumns] =
+        {};  // of points; columns of inputs, as they are loaded
+    const auto load_columns = [&](int begin) {
+#pragma GCC unroll 4
+      for (int j = begin; j < kColumns; ++j, input += in.column_stride) {
+        Vector<Compute> column[kAxisPoints] = {};
+        load_column<kRowTaps>(in, input, spreads, column);
+#pragma GCC unroll 4
+        for (int i = 0; i < kAxisPoints; ++i) rows[i][j] = column[i];
       }
     };
-    load_columns(0, kShared);
-    for (int64_t tile = 0; tile < in.tiles; ++tile, target += in.target_stride) {
-      load_columns(kShared, kSize);
-#pragma GCC unroll 5
-      for (int i = 0; i < kSize; ++i) {
-        Vector<Compute> points[kSize];
-        transform_inputs<Compute>(rows[i], points);
-#pragma GCC unroll 5
-        for (int j = 0; j < kSize; ++j)
-          store(target + (kSize * i + j) * in.point_stride, points[j]);
+    for (int64_t tile = 0; tile < in.tiles; ++tile) {
+      load_columns(tile == 0 ? 0 : kShared);
+#pragma GCC unroll 4
+      for (int i = 0; i < kAxisPoints; ++i) {
+        if (!has_point(kRowTaps, i)) continue;
+        Vector<Compute> points[kAxisPoints] = {};
+        transform_inputs<kColumnTaps, Compute>(rows[i], points);
+#pragma GCC unroll 4
+        for (int j = 0; j < kAxisPoints; ++j) {
+          const int point = kAxisPoints * i + j;
+          if (has_point(kColumnTaps, j))
+            store(in.points[point] + tile * in.tile_strides[point] + c, points[j]);
+        }
 #pragma GCC unroll 2
-        for (int j = 0; j < kShared; ++j) rows[i][j] = rows[i][kSize - kShared + j];
+        for (int j = 0; j < kShared; ++j) rows[i][j] = rows[i][kColumns - kShared + j];
       }
     }
   }
-  Spread<Compute> spread = {};
   for (int64_t lane = 0; lane < kElements; ++lane) {
-    const Compute largest = magnitudes.largest[lane];
-    spread.largest = largest > spread.largest ? largest : spread.largest;
-    spread.sum += magnitudes.sum[lane];
+    in.spread->sum += spreads.sum[lane];
+    in.spread->squares += spreads.squares[lane];
   }
-  *in.spread = spread;
 }
 
-template <int kStride, class Compute>
-inline void transform_taps(const Vector<Compute> (&g)[3], Vector<Compute> (&u)[4]) {
-  const Vector<Compute> outer = g[0] + g[2];
+template <int kTaps, class Compute>
+inline void transform_taps(const Vector<Compute> (&g)[kTaps], Vector<Compute> (&u)[kAxisPoints]) {
   u[0] = g[0];
-  if constexpr (kStride == 1) {
+  u[3] = g[kTaps - 1];
+  if constexpr (kTaps == 3) {
+    const Vector<Compute> outer = g[0] + g[2];
     u[1] = (outer + g[1]) * Compute(0.5);
     u[2] = (outer - g[1]) * Compute(0.5);
-    u[3] = g[2];
-  } else {
-    u[1] = outer;
-    u[2] = g[2];
-    u[3] = g[1];
+  } else if constexpr (kTaps == 2) {
+    u[1] = g[0] + g[1];
   }
 }
 
-/// One channel of a vector of filters.
-template <int kStride, class Compute>
-inline void transform_channel(const FilterTaps<Compute>& filter, const Compute* taps,
-                              Compute* target, Magnitudes<Compute>& magnitudes) {
-  Vector<Compute> columns[3][4];
+/// One channel of a vector of filters, the first of them at `place` of the taps, and of the points.
+template <int kRowTaps, int kColumnTaps, class Compute>
+inline void transform_channel(const FilterTaps<Compute>& filter, const Compute* taps, int64_t place,
+                              TapSpreads<kRowTaps, kColumnTaps, Compute>& spreads) {
+  Vector<Compute> rows[kAxisPoints][kColumnTaps] = {};
 #pragma GCC unroll 3
-  for (int s = 0; s < 3; ++s) {
-    Vector<Compute> g[3];
+  for (int s = 0; s < kColumnTaps; ++s) {
+    Vector<Compute> g[kRowTaps];
 #pragma GCC unroll 3
-    for (int r = 0; r < 3; ++r) {
+    for (int r = 0; r < kRowTaps; ++r) {
       g[r] = load(taps + r * filter.row_stride + s * filter.column_stride);
-      magnitudes.add(g[r]);
+      spreads.sums[r][s] += magnitude<Compute>(g[r]);
+      spreads.squares += g[r] * g[r];
     }
-    transform_taps<kStride, Compute>(g, columns[s]);
+    Vector<Compute> column[kAxisPoints] = {};
+    transform_taps<kRowTaps, Compute>(g, column);
+#pragma GCC unroll 4
+    for (int i = 0; i < kAxisPoints; ++i) rows[i][s] = column[i];
   }
 #pragma GCC unroll 4
-  for (int i = 0; i < 4; ++i) {
-    Vector<Compute> u[4];
-    transform_taps<kStride, Compute>({columns[0][i], columns[1][i], columns[2][i]}, u);
+  for (int i = 0; i < kAxisPoints; ++i) {
+    if (!has_point(kRowTaps, i)) continue;
+    Vector<Compute> u[kAxisPoints] = {};
+    transform_taps<kColumnTaps, Compute>(rows[i], u);
 #pragma GCC unroll 4
-    for (int j = 0; j < 4; ++j) store(target + (4 * i + j) * filter.point_stride, u[j]);
+    for (int j = 0; j < kAxisPoints; ++j)
+      if (has_point(kColumnTaps, j)) store(filter.points[kAxisPoints * i + j] + place, u[j]);
   }
 }
 
-template <int kStride, class Compute>
+template <int kRowTaps, int kColumnTaps, class Compute>
 void transform_filter(const FilterTaps<Compute>& filter) {
   constexpr int64_t kElements = VectorOf<Compute>::kElements;
   const int64_t vectors = filter.width / kElements;
-  Magnitudes<Compute> magnitudes[kMaxTileVectors] = {};
-  for (int64_t c = 0; c < filter.channels; ++c) {
-    const Compute* taps = filter.taps + c * filter.channel_stride;
-    Compute* target = filter.target + c * filter.width;
+  TapSpreads<kRowTaps, kColumnTaps, Compute> spreads[kMaxTileVectors];
+  for (int64_t c = 0; c < filter.channels; ++c)
     for (int64_t v = 0; v < vectors; ++v)
-      transform_channel<kStride>(filter, taps + v * kElements, target + v * kElements,
-                                 magnitudes[v]);
-  }
-  for (int64_t k = 0; k < filter.width; ++k) {
-    const Magnitudes<Compute>& filters = magnitudes[k / kElements];
-    Spread<Compute>& spread = filter.spreads[k];
-    const Compute largest = filters.largest[k % kElements];
-    spread.largest = largest > spread.largest ? largest : spread.largest;
-    spread.sum += filters.sum[k % kElements];
-  }
+      transform_channel(filter, filter.taps + c * filter.channel_stride + v * kElements,
+                        c * filter.width + v * kElements, spreads[v]);
+  for (int64_t v = 0; v < vectors; ++v) spreads[v].add_to(filter, v * kElements);
 }
 
 /// Two outputs of the points of a row, or a column, of a tile.
-template <class Compute>
-inline void fold(const Vector<Compute> (&m)[4], Vector<Compute>& first, Vector<Compute>& second) {
-  first = m[0] + m[1] + m[2];
-  second = m[1] - m[2] - m[3];
+template <int kTaps, class Compute>
+inline void fold(const Vector<Compute> (&m)[kAxisPoints], Vector<Compute>& first,
+                 Vector<Compute>& second) {
+  if constexpr (kTaps == 3) {
+    first = m[0] + m[1] + m[2];
+    second = m[1] - m[2] - m[3];
+  } else if constexpr (kTaps == 2) {
+    first = m[0] + m[1];
+    second = m[1] - m[3];
+  } else {
+    first = m[0];
+    second = -m[3];
+  }
 }
 
-template <class Compute>
-inline void fold(const Vector<Compute> (&m)[5], Vector<Compute>& first, Vector<Compute>& second) {
-  first = m[0] + m[1] + m[3];
-  second = m[1] + m[2] + m[4];
-}
-
-template <int kStride, class Compute>
+/// Of the points that pieces of so many taps have.
+template <int kRowTaps, int kColumnTaps, class Compute>
 void transform_output(const OutputTiles<Compute>& out) {
   constexpr int64_t kElements = VectorOf<Compute>::kElements;
-  constexpr int kSize = 3 + kStride;
   const Range<Compute> range = out.range;
   for (int64_t tile = 0; tile < out.tiles; ++tile) {
     Compute* const* outputs = out.outputs + 4 * tile;
@@ -190,19 +211,22 @@ void transform_output(const OutputTiles<Compute>& out) {
     for (int i = 0; i < 4; ++i) streams = streams && is_aligned(outputs[i]);
     for (int64_t k = 0; k < out.width; k += kElements) {
       const Compute* products = out.products + tile * out.width + k;
-      Vector<Compute> rows[2][kSize];
-#pragma GCC unroll 5
-      for (int j = 0; j < kSize; ++j) {
-        Vector<Compute> m[kSize];
-#pragma GCC unroll 5
-        for (int i = 0; i < kSize; ++i) m[i] = load(products + (kSize * i + j) * out.point_stride);
-        fold<Compute>(m, rows[0][j], rows[1][j]);
+      Vector<Compute> rows[2][kAxisPoints] = {};
+#pragma GCC unroll 4
+      for (int j = 0; j < kAxisPoints; ++j) {
+        if (!has_point(kColumnTaps, j)) continue;
+        Vector<Compute> m[kAxisPoints] = {};
+#pragma GCC unroll 4
+        for (int i = 0; i < kAxisPoints; ++i)
+          if (has_point(kRowTaps, i))
+            m[i] = load(products + (kAxisPoints * i + j) * out.point_stride);
+        fold<kRowTaps, Compute>(m, rows[0][j], rows[1][j]);
       }
       const Vector<Compute> bias = load(out.bias + k);
 #pragma GCC unroll 2
       for (int i = 0; i < 2; ++i) {
         Vector<Compute> y[2];
-        fold<Compute>(rows[i], y[0], y[1]);
+        fold<kColumnTaps, Compute>(rows[i], y[0], y[1]);
 #pragma GCC unroll 2
         for (int j = 0; j < 2; ++j) {
           Compute* target = outputs[2 * i + j] + k;
