@@ -16,8 +16,8 @@ using namespace im2win;
 using namespace im2win::cuda::fused;
 
 constexpr Chip kChip = {132, 227 * 1024, true};
-constexpr KernelShape kShapes[] = {stem::kNarrow, stem::kWide, stem::kPixelMajorHalves,
-                                   stem::kDense, stem::kDenseRuns};
+constexpr KernelShape kShapes[] = {stem::kNarrow,   stem::kWide,  stem::kPixelMajorHalves,
+                                   stem::kDenseRaw, stem::kDense, stem::kDenseRunsHalves};
 constexpr KernelShape kTf32Shapes[] = {stem::kNarrow, stem::kWideTf32, stem::kPixelMajor};
 constexpr KernelShape kSplitShapes[] = {stem::kNarrow, stem::kPixelMajor, stem::kDense,
                                         stem::kDenseRuns};
@@ -53,6 +53,8 @@ Problem make_problem(int64_t c, int64_t w, int64_t k, int64_t r, int64_t s, int6
   problem.q = (w - s) / stride_w + 1;
   const int64_t strides[] = {k * problem.p * problem.q, problem.p * problem.q, problem.q, 1};
   std::copy(std::begin(strides), std::end(strides), problem.output.stride);
+  const int64_t nhwc[] = {w * w * c, 1, w * c, c};
+  std::copy(std::begin(nhwc), std::end(nhwc), problem.input.stride);
   return problem;
 }
 
@@ -107,6 +109,18 @@ class Products {
   std::vector<int> counts_;
 };
 
+/// Rows that come as they lie: that all which windows meet of a band is in its stage, be it as far past 16 bytes as it
+/// can, and that threads have all positions.
+void check_raw(const Problem& problem, const KernelShape& shape, const stem::Bands& bands) {
+  const int64_t first = -problem.padding_left;
+  const int64_t last = first + (bands.positions - 1) * problem.stride_w +
+                       (shape.dense ? stem::kDenseTaps : stem::kUnitColumns);
+  const int64_t pixels = (bands.rows - 1) * problem.w + std::max(last, problem.w) - first;
+  expect(pixels * stem::kRawPixelBytes + kUnitBytes <= bands.raw_bytes, "a band's rows");
+  expect(stem::raw_items(bands, shape.dense) <= 128 * stem::kRawItems, "what threads stage");
+  expect(bands.chunks * shape.columns >= problem.q, "rows of several strips");
+}
+
 /// False if no kernel takes the problem.
 bool check(Problem problem, Operands operands) {
   problem.dtype = operands == Operands::kHalf ? IM2WIN_FLOAT16 : IM2WIN_FLOAT32;
@@ -122,6 +136,10 @@ bool check(Problem problem, Operands operands) {
   const int chunks = choice.bands.chunks, columns = choice.tile.tile.columns;
   expect(chunks > 1 ? columns == chunks * shape.columns : columns <= shape.columns, "columns");
   expect(choice.bands.positions >= columns, "positions");
+  if (choice.bands.raw_bytes > 0)
+    check_raw(problem, shape, choice.bands);
+  else
+    expect(!shape.dense || shape.staging_warpgroups > 1, "dense bands by one warpgroup");
   return true;
 }
 
@@ -191,6 +209,36 @@ void check_filters() {
   }
 }
 
+/// Where rows come as they lie: those of three 16-bit channels, without gaps, and enough of them.
+void check_rows() {
+  const auto is_raw = [](const Problem& layer, Operands operands, int padding = 0) {
+    Problem problem = layer;
+    problem.dtype = operands == Operands::kTf32 ? IM2WIN_FLOAT32 : IM2WIN_FLOAT16;
+    problem.padding_left = padding;
+    problem.q += 2 * padding / problem.stride_w;
+    problem.output.stride[1] = 1;
+    problem.output.stride[3] = problem.k;
+    check(problem, operands);
+    const std::span<const KernelShape> shapes = shapes_for(operands);
+    stem::StemChoice choice;
+    return stem::choose_stem(problem, operands, shapes.data(), static_cast<int>(shapes.size()),
+                             kChip, choice) &&
+           choice.bands.raw_bytes > 0;
+  };
+  const Problem conv1 = make_problem(3, 227, 96, 11, 11, 4, 4);
+  const Problem conv7 = make_problem(3, 224, 64, 3, 3, 1, 1);
+  expect(is_raw(conv1, Operands::kHalf) && is_raw(conv7, Operands::kHalf), "whole rows");
+  expect(is_raw(make_problem(3, 224, 64, 7, 7, 2, 2), Operands::kHalf, 3), "padded rows");
+  expect(is_raw(conv7, Operands::kHalf, 1), "padded dense bands");
+  expect(!is_raw(conv1, Operands::kTf32), "32 bits");
+  expect(!is_raw(make_problem(4, 227, 96, 11, 11, 4, 4), Operands::kHalf), "four channels");
+  expect(!is_raw(make_problem(3, 32, 64, 3, 3, 1, 1), Operands::kHalf), "few positions");
+  expect(!is_raw(make_problem(3, 1200, 64, 5, 5, 1, 1), Operands::kHalf), "parts of rows");
+  Problem apart = conv1;
+  apart.input.stride[2] += 3;
+  expect(!is_raw(apart, Operands::kHalf), "rows with gaps");
+}
+
 /// The paper's layers, and others that come first in networks.
 void check_choice() {
   const auto is_chosen = [](const Problem& layer, im2win_dtype dtype, im2win_math math, bool nhwc) {
@@ -234,6 +282,7 @@ int main() {
   check_all();
   check_columns();
   check_filters();
+  check_rows();
   check_choice();
   expect(!check(make_problem(5, 61, 64, 16, 16, 16, 4), Operands::kHalf), "a band of many steps");
   expect(!check(make_problem(1, (1 << 20) - 1, 64, 1 << 19, 1 << 19, 1 << 18, 1), Operands::kHalf),

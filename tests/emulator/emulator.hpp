@@ -98,6 +98,11 @@ using std::min;
 inline unsigned __vimax3_u32(unsigned a, unsigned b, unsigned c) { return max(max(a, b), c); }
 inline unsigned __vimin3_u32(unsigned a, unsigned b, unsigned c) { return min(min(a, b), c); }
 
+/// The low word of both, shifted right.
+inline unsigned __funnelshift_r(unsigned low, unsigned high, unsigned shift) {
+  return static_cast<unsigned>((uint64_t{high} << 32 | low) >> (shift & 31));
+}
+
 inline void __syncthreads() { ::emulator::barrier(0, static_cast<int>(blockDim.x)); }
 inline void __syncwarp() { ::emulator::exchange(0); }
 

@@ -243,16 +243,18 @@ im2win_conv2d_desc random_stem() {
   return desc;
 }
 
-/// Rows of several chunks of a product, and so many that warpgroups of im2win_stem have some of their own.
+/// Rows of several chunks of a product, and so many that warpgroups of im2win_stem have some of their own; half of them
+/// of three channels, which come as they lie in NHWC.
 im2win_conv2d_desc random_rows() {
   im2win_conv2d_desc desc = default_desc();
   desc.n = 3;
-  desc.c = between(1, 3);
+  desc.c = once_in(2) ? 3 : between(1, 2);
   desc.k = 16 + 8 * between(0, 3);
   desc.h = between(35, 38);
   desc.w = between(60, 120);
   desc.r = desc.s = 3;
   desc.padding_left = between(0, 1);
+  desc.padding_top = between(0, 2);
   desc.stride_w = between(1, 2);
   const int32_t dtypes[] = {IM2WIN_FLOAT32, IM2WIN_FLOAT16, IM2WIN_BFLOAT16};
   desc.dtype = dtypes[between(0, 2)];

@@ -183,6 +183,13 @@ __device__ __forceinline__ float load_shared<float>(uint32_t address) {
 }
 
 template <>
+__device__ __forceinline__ uint32_t load_shared<uint32_t>(uint32_t address) {
+  uint32_t x;
+  asm volatile("ld.shared.b32 %0, [%1];" : "=r"(x) : "r"(address));
+  return x;
+}
+
+template <>
 __device__ __forceinline__ uint16_t load_shared<uint16_t>(uint32_t address) {
   uint16_t x;
   asm volatile("ld.shared.b16 %0, [%1];" : "=h"(x) : "r"(address));

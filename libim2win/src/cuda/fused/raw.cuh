@@ -13,6 +13,7 @@
 
 #include "cuda/fused/arguments.cuh"
 #include "cuda/fused/block.cuh"
+#include "cuda/fused/line_copy.cuh"
 #include "cuda/fused/operands.cuh"
 #include "cuda/fused/slabs.cuh"
 #include "cuda/ptx.cuh"
@@ -195,50 +196,13 @@ class RawStaging {
       const Moved* from =
           input + channel * a_.stride_c + image * a_.stride_n + first * a_.raw_column;
       const int at = line * a_.tile.raw.pitch;
-      if (exists) bytes += copy(from, count, to_.to() + at * sizeof(Moved));
+      if (exists) bytes += copy_line(a_, from, count, to_.to() + at * sizeof(Moved), to_.full());
       if constexpr (T::kOperands == Operands::kSplit) {
         const int begin = at + static_cast<int>(word_shift(from) / sizeof(Moved));
         block_.extents(to_.stage(), a_.raw_lines)[line] = {begin, begin + count};
       }
     }
     return bytes;
-  }
-
-  /// How far past a word of 16 bytes.
-  __device__ __forceinline__ static uint32_t word_shift(const Moved* p) {
-    return static_cast<uint32_t>(reinterpret_cast<uintptr_t>(p) % kUnitBytes);
-  }
-
-  /// Whole words of 16 bytes, from the one that holds the first element to that of the last: bulk
-  /// copies have no others. Where such a word reaches out of the input, its elements are copied
-  /// apart. Returns the bytes under way.
-  __device__ __forceinline__ uint32_t copy(const Moved* from, int count, char* to) const {
-    const char* const begin = reinterpret_cast<const char*>(from);
-    const char* const end = reinterpret_cast<const char*>(from + count);
-    const uint32_t shift = word_shift(from);
-    const char* first = begin - shift;
-    const char* last = end + (-reinterpret_cast<uintptr_t>(end)) % kUnitBytes;
-    const char* const input = reinterpret_cast<const char*>(a_.input);
-    if (first < input + a_.input_begin) {
-      first += kUnitBytes;
-      copy_apart(begin, first < end ? first : end, to + shift);
-    }
-    if (last > input + a_.input_end) {
-      last -= kUnitBytes;
-      const char* rest = last > first ? last : first;
-      if (rest < begin) rest = begin;
-      copy_apart(rest, end, to + shift + (rest - begin));
-    }
-    if (first >= last) return 0;
-    const uint32_t bytes = static_cast<uint32_t>(last - first);
-    ::cuda::ptx::cp_async_bulk(::cuda::ptx::space_cluster, ::cuda::ptx::space_global,
-                               to + shift + (first - begin), first, bytes, to_.full());
-    return bytes;
-  }
-
-  __device__ __forceinline__ static void copy_apart(const char* from, const char* end, char* to) {
-    for (; from < end; from += sizeof(Moved), to += sizeof(Moved))
-      *reinterpret_cast<Moved*>(to) = *reinterpret_cast<const Moved*>(from);
   }
 
   const Arguments<Element>& a_;

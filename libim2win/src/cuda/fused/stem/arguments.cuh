@@ -92,10 +92,17 @@ constexpr int kFirstTurnBarrier = kFirstWritingBarrier + kMostWarpgroups;
 /// One for each that stages.
 constexpr int kFirstStagingBarrier = kFirstTurnBarrier + kMostWarpgroups;
 
+/// Of RawBands.
+struct RawStage {
+  uint64_t full;
+  uint32_t first;  // the address of the first column
+};
+
 /// At the start of dynamic shared memory.
 struct Barriers {
   Ring<kMaxBands> bands;
   uint64_t filters;
+  RawStage raw[kRawStages];
   SlabScale scales[kMaxBands];
   Magnitudes magnitudes[kMostStagingWarpgroups][2][4];  // of the staging warps, in turns
 };

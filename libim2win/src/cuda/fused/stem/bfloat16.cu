@@ -3,8 +3,8 @@
 namespace im2win::cuda::fused::stem {
 
 const Kernels<__nv_bfloat16>& bfloat16_kernels() {
-  return instantiate<__nv_bfloat16, Operands::kBFloat16, kNarrow, kWide, kPixelMajorHalves, kDense,
-                     kDenseRunsHalves>();
+  return instantiate<__nv_bfloat16, Operands::kBFloat16, kNarrow, kWide, kPixelMajorHalves,
+                     kDenseRaw, kDense, kDenseRunsHalves>();
 }
 
 }  // namespace im2win::cuda::fused::stem

@@ -3,7 +3,7 @@
 namespace im2win::cuda::fused::stem {
 
 const Kernels<__half>& half_kernels() {
-  return instantiate<__half, Operands::kHalf, kNarrow, kWide, kPixelMajorHalves, kDense,
+  return instantiate<__half, Operands::kHalf, kNarrow, kWide, kPixelMajorHalves, kDenseRaw, kDense,
                      kDenseRunsHalves>();
 }
 

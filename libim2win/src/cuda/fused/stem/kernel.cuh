@@ -11,6 +11,7 @@
 #include "cuda/fused/stem/dense_staging.cuh"
 #include "cuda/fused/stem/multiply.cuh"
 #include "cuda/fused/stem/pixel_writer.cuh"
+#include "cuda/fused/stem/raw_staging.cuh"
 #include "cuda/fused/stem/run_writer.cuh"
 #include "cuda/fused/stem/staging.cuh"
 #include "cuda/fused/stem/writer.cuh"
@@ -149,7 +150,9 @@ __device__ __forceinline__ void multiply_and_write(const Arguments<typename T::E
 template <class T>
 __device__ __forceinline__ void stage(const Arguments<typename T::Element>& a, Block<T> block,
                                       int warpgroup) {
-  if constexpr (T::kShape.dense) {
+  if constexpr (may_stage_raw(T::kShape, T::kOperands)) {
+    if (T::kShape.dense || a.bands.raw_bytes > 0) return RawStaging<T>(a, block).run();
+  } else if constexpr (T::kShape.dense) {
     switch (a.channels) {
       case 1: return DenseStaging<T, 1>(a, block, warpgroup).run();
       case 2: return DenseStaging<T, 2>(a, block, warpgroup).run();
@@ -171,6 +174,8 @@ __global__ void __launch_bounds__(T::kShape.threads(), 1)
     constexpr int kWarps = 4;  // of a warpgroup
     barriers().bands.initialize(kMaxBands, kWarps, kWarps * T::kShape.multiplying_warpgroups);
     ::cuda::ptx::mbarrier_init(&barriers().filters, 1);
+    if constexpr (may_stage_raw(T::kShape, T::kOperands))
+      for (RawStage& stage : barriers().raw) ::cuda::ptx::mbarrier_init(&stage.full, 1);
     ::cuda::ptx::fence_mbarrier_init(::cuda::ptx::sem_release, ::cuda::ptx::scope_cluster);
   }
   __syncthreads();

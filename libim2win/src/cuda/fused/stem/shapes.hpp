@@ -23,6 +23,12 @@ constexpr KernelShape kDense = {.filters = 64,
                                 .staging_warpgroups = 2,
                                 .multiplying_warpgroups = 2,
                                 .dense = true};
+/// One has time to stage rows that come as they lie; a third multiplies.
+constexpr KernelShape kDenseRaw = {.filters = 64,
+                                   .columns = 112,
+                                   .staging_warpgroups = 1,
+                                   .multiplying_warpgroups = kMostWarpgroups,
+                                   .dense = true};
 constexpr KernelShape kDenseRuns = {.filters = 64,
                                     .columns = 112,
                                     .staging_warpgroups = 2,

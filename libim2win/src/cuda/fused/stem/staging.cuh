@@ -85,6 +85,8 @@ class BandRing {
   /// all that is loaded.
   __device__ __forceinline__ static int thread() { return ptx::thread_in_block() % kThreads; }
 
+  /// The band that is filled.
+  __device__ __forceinline__ const Cursor& at() const { return to_; }
   __device__ __forceinline__ void wait_empty() const { barriers().bands.wait_empty(to_); }
   __device__ __forceinline__ uint4* units() const {
     return reinterpret_cast<uint4*>(block_.slab(to_.stage));

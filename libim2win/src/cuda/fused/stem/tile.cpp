@@ -126,6 +126,29 @@ bool suits(const Problem& problem, const KernelShape& shape, Operands operands) 
   return !shape.runs || suits_runs(problem);
 }
 
+/// Whether rows are neighbours in memory, of pixels that are.
+bool has_raw_rows(const Problem& problem) {
+  const Tensor& input = problem.input;
+  return problem.c == kRawChannels && problem.groups == 1 && problem.w > 1 &&
+         input.stride[1] == 1 && input.stride[3] == kRawChannels &&
+         input.stride[2] == problem.w * kRawChannels;
+}
+
+/// Of the rows of a band that may come as they lie, or 0: where strips have whole ones.
+int raw_bytes(const Problem& problem, const KernelShape& shape, Operands operands,
+              const Bands& bands) {
+  constexpr int kLeastItems = 64;  // fewer leave most threads with nothing to stage
+  const int items = raw_items(bands, shape.dense);
+  if (!may_stage_raw(shape, operands) || !has_raw_rows(problem) || items < kLeastItems ||
+      items > kRawItems * 128 || row_chunks(problem, shape) != bands.chunks)
+    return 0;
+  const int64_t met = (bands.positions - 1) * problem.stride_w + kUnitColumns;
+  const int64_t pixels =
+      (bands.rows - 1) * problem.w + std::max(met, problem.padding_left + problem.w);
+  // They begin amid 16 bytes, perhaps, and pixels amid words, of which one more is read.
+  return static_cast<int>(round_up(pixels * kRawPixelBytes + kUnitBytes + 4, int64_t{kUnitBytes}));
+}
+
 /// Strips as wide as whole rows, whose parts leave for memory together, or else as can be.
 template <class BandLayout>
 bool fit_strip(const Problem& problem, Operands operands, const KernelShape& shape,
@@ -140,10 +163,15 @@ bool fit_strip(const Problem& problem, Operands operands, const KernelShape& sha
     choice.bands = layout.bands;
     choice.tile.tile = tile_of(problem, shape, layout.bands, layout.total_steps());
     if (tile_count(problem, choice.tile.tile, shape) >= double(kMaxTiles)) continue;
+    const int raw_bytes = stem::raw_bytes(problem, shape, operands, layout.bands);
     for (const bool stored : {true, false}) {
       if (stored && !stores_boxes(problem, shape, operands)) continue;
       choice.tile.tile.stored = stored;
-      if (fit_block(problem, shape, operands, chip, choice)) return true;
+      for (const int bytes : {raw_bytes, 0}) {
+        if (bytes == 0 && shape.dense && may_stage_raw(shape, operands)) continue;
+        choice.bands.raw_bytes = bytes;
+        if (fit_block(problem, shape, operands, chip, choice)) return true;
+      }
     }
   }
   return false;
@@ -184,7 +212,9 @@ SharedLayout stem_layout(const StemChoice& choice, const KernelShape& shape, Ope
   const int32_t boxes =
       choice.tile.tile.stored ? shape.multiplying_warpgroups * boxes_of_set(shape, operands) : 0;
   layout.slabs = layout.boxes + boxes * layout.box;
-  layout.patches = layout.slabs + choice.bands.stages * layout.slab;
+  layout.raw = layout.slabs + choice.bands.stages * layout.slab;
+  layout.raw_stage = choice.bands.raw_bytes;
+  layout.patches = layout.raw + kRawStages * layout.raw_stage;
   if (shape.pixel_major) {  // there is no table of columns, but one of filters
     layout.columns = layout.patches + shape.multiplying_warpgroups * kPixelPatchBytes;
     const auto end = static_cast<int32_t>(operands == Operands::kSplit ? sizeof(FilterEnd<true>)

@@ -66,6 +66,16 @@ constexpr int kDenseTaps = 3, kDenseChannels = 3, kDensePositions = 2;
 /// 27 elements are four units of 16-bit operands; fewer are multiplied as many.
 constexpr int kDenseSteps = 2;
 
+/// Of rows that come to shared memory as they lie (see RawBands): bands whose rows are there, or on their way, and
+/// positions of a pair of rows, or windows, that a thread stages at most. Pixels have so many channels, of 16 bits.
+constexpr int kRawStages = 4, kRawItems = 2;
+constexpr int kRawChannels = 3, kRawPixelBytes = kRawChannels * 2;
+
+/// Whether a kernel can stage such rows. Dense bands have no others in one that can.
+constexpr bool may_stage_raw(const KernelShape& shape, Operands operands) {
+  return moved_bytes(operands) == 2 && shape.staging_warpgroups == 1;
+}
+
 constexpr int unit_rows(Operands operands) { return traits(operands).unit_elements / kUnitColumns; }
 
 /// Of a band's batch; of TF32, of which nothing has to be summed anew, what 11 tap columns take.
@@ -100,6 +110,9 @@ struct Bands {
   // Of a row of a strip: as many columns as a warpgroup multiplies at a time, in turns with the others.
   int32_t chunks;
 
+  // Of a band's rows, if they come as they lie, or 0.
+  int32_t raw_bytes;
+
   int32_t units;      // of a position
   int32_t positions;  // of a unit
   int32_t bytes, part_bytes;
@@ -113,6 +126,11 @@ struct Bands {
   /// Rows above and below a strip whose windows would meet bands of its first and last row, too.
   constexpr int32_t more_rows() const { return (count - 1) * apart; }
 };
+
+/// Of a band whose rows come as they lie, what threads stage: see kRawItems.
+constexpr int raw_items(const Bands& bands, bool dense) {
+  return dense ? bands.positions : bands.units / kRawChannels * bands.positions;
+}
 
 /// Runs of one of its units.
 constexpr int line_runs(const Bands& bands, Operands operands, int step) {
@@ -137,7 +155,7 @@ Problem rows_of(const Problem& problem, const KernelShape& shape);
 /// many of its rows' 56 outputs may be in vain depends on what im2win_fused makes of them.
 bool is_faster(const Problem& problem);
 
-/// Of a block: filters, bands, boxes of outputs, patches, the table of columns.
+/// Of a block: filters, bands, rows as they lie, boxes of outputs, patches, the table of columns.
 SharedLayout stem_layout(const StemChoice& choice, const KernelShape& shape, Operands operands);
 
 }  // namespace im2win::cuda::fused::stem
