@@ -29,7 +29,7 @@ bool has_whole_sectors(const Problem& problem) {
 
 /// Each warpgroup has rows of its own where pixels may wait for others of their sector (see SectorRows), if
 /// there is room for the bands of so many and blocks have enough of them.
-int32_t rows_of_group(const Bands& bands, const KernelShape& shape, int32_t block_rows) {
+int32_t rows_of_group(const Bands& bands, const KernelShape& shape, int64_t block_rows) {
   const int rows = shape.multiplying_warpgroups;
   return bands.chunks > 1 && bands.stages > bands.of_rows(rows) && block_rows >= 4 * rows ? rows
                                                                                           : 1;
@@ -64,16 +64,19 @@ Arguments<Element>::Arguments(const Problem& problem, const StemChoice& choice,
       row_pixels(problem.q),
       pixels(static_cast<int32_t>(problem.p * problem.q)),
       run_word(plane_word(problem)) {
-  const auto set_tiles = static_cast<int32_t>(this->tiles / filter_sets.divisor / sets);
-  set_blocks =
-      static_cast<int32_t>(std::clamp<int64_t>(blocks / filter_sets.divisor, 1, set_tiles));
-  block_tiles = set_tiles / set_blocks;
-  more_tiles = set_tiles % set_blocks;
+  const int64_t set_strips = this->tiles / this->row_tiles.divisor / filter_sets.divisor / sets;
+  const int64_t most_blocks = std::max<int64_t>(blocks / filter_sets.divisor, 1);
   if (sizeof(Element) == 4 && row_order == RowOrder::kPixels && !shape.pixel_major && !shape.runs) {
-    group_rows = rows_of_group(bands, shape, block_tiles * choice.tile.tile.rows);
+    const int64_t rows = set_strips * this->p;
+    group_rows = rows_of_group(bands, shape, rows / std::min(most_blocks, rows));
     if (group_rows > 1 || has_whole_sectors(problem)) row_order = RowOrder::kSectors;
   }
   if (shape.runs) group_rows = shape.multiplying_warpgroups;
+  strip_shares = Divisor(ceil_div(int64_t{this->p}, int64_t{group_rows}));
+  const auto set_shares = static_cast<int32_t>(set_strips * strip_shares.divisor);
+  set_blocks = static_cast<int32_t>(std::min<int64_t>(most_blocks, set_shares));
+  block_shares = set_shares / set_blocks;
+  more_shares = set_shares % set_blocks;
   next_piece = group_rows > 1 ? Piece{0, 1} : piece_of_row(shape.multiplying_warpgroups);
   this->shared = stem_layout(choice, shape, operands);
 }

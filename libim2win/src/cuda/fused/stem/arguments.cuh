@@ -37,7 +37,7 @@ struct Arguments : fused::Arguments<Element> {
   Divisor band_channels;
   Lines lines;
   RowOrder row_order;
-  // Blocks have some tiles' filters each, take turns with these, and share the tiles that have the same.
+  // Blocks have some tiles' filters each, take turns with these, and share the strips that have the same.
   int32_t sets;
   Divisor filter_sets, group_sets;
   // Of a row of a strip: its chunks, and these by each of the block's sets of filters.
@@ -50,7 +50,9 @@ struct Arguments : fused::Arguments<Element> {
   Divisor row_pixels;
   int32_t pixels;
   int32_t run_word;
-  int32_t set_blocks, block_tiles, more_tiles;  // so many blocks have one more tile
+  // Blocks share out the rows of a set's strips, `group_rows` at a time.
+  Divisor strip_shares{1};                        // of a strip
+  int32_t set_blocks, block_shares, more_shares;  // so many blocks have one more
 
   /// `blocks` at the same time.
   Arguments(const Problem& problem, const StemChoice& choice, const KernelShape& shape,
@@ -120,7 +122,7 @@ struct InRow {
 };
 constexpr int kSectorPixels = 8;  // of float
 
-/// The strips of a block, or of what of them is its own: in each, neighbouring tiles from the first on.
+/// The strips of a block, or of what of them is its own: in each, neighbouring rows from the first on.
 template <class Element>
 class StripWalk {
  public:
@@ -136,36 +138,35 @@ class StripWalk {
 
   __device__ __forceinline__ bool ended() const { return number_ >= end_; }
   __device__ __forceinline__ const TilePosition& first() const { return first_; }
-  __device__ __forceinline__ int tiles() const { return tiles_; }
   /// Of outputs.
   __device__ __forceinline__ int rows() const {
-    return min(tiles_ * a_.tile.rows, a_.p - first_.p);
+    return min(shares_ * a_.group_rows, a_.p - first_.p);
   }
   __device__ __forceinline__ int bands() const { return a_.bands.of_rows(rows()); }
 
   __device__ __forceinline__ void advance() {
-    number_ += tiles_;
+    number_ += shares_;
     enter();
   }
 
  private:
   __device__ __forceinline__ int32_t begin(int32_t part) const {
-    return part * a_.block_tiles + min(part, a_.more_tiles);
+    return part * a_.block_shares + min(part, a_.more_shares);
   }
   __device__ __forceinline__ void enter() {
     if (ended()) return;
-    const auto [strip, row] = a_.row_tiles.divide(number_);
+    const auto [strip, share] = a_.strip_shares.divide(number_);
     const auto [image, column] = a_.column_tiles.divide(strip);
     first_.n = image;
-    first_.p = row * a_.tile.rows;
+    first_.p = share * a_.group_rows;
     first_.q = column * a_.tile.columns;
     first_.begin = 0;
-    tiles_ = min(static_cast<int>(a_.row_tiles.divisor) - row, end_ - number_);
+    shares_ = min(static_cast<int>(a_.strip_shares.divisor) - share, end_ - number_);
   }
 
   const Arguments<Element>& a_;
   int32_t number_, end_;
-  int tiles_ = 0;
+  int shares_ = 0;
   TilePosition first_{};
 };
 

@@ -162,7 +162,9 @@ bool fit_strip(const Problem& problem, Operands operands, const KernelShape& sha
     layout.pair(choice.tile.order);
     choice.bands = layout.bands;
     choice.tile.tile = tile_of(problem, shape, layout.bands, layout.total_steps());
-    if (tile_count(problem, choice.tile.tile, shape) >= double(kMaxTiles)) continue;
+    // Blocks count their rows, which are fewer.
+    const Tile& tile = choice.tile.tile;
+    if (tile_count(problem, tile, shape) * tile.rows >= double(kMaxTiles)) continue;
     const int raw_bytes = stem::raw_bytes(problem, shape, operands, layout.bands);
     for (const bool stored : {true, false}) {
       if (stored && !stores_boxes(problem, shape, operands)) continue;
