@@ -158,9 +158,13 @@ void check(im2win_dtype dtype, int64_t channels, int64_t size, int64_t kernel, i
 }
 
 void check_turns() {
-  expect(choose_turns(1000, 1, 100) == 1, "one image is one turn");
-  expect(choose_turns(10, 4, 1000) == 1, "a small problem spreads over the device");
-  expect(choose_turns(100, 100, 1000) == 10, "blocks of a large one are all resident");
+  for (const auto choose : {choose_turns, choose_plane_matrix_turns}) {
+    expect(choose(1000, 1, 100) == 1, "one image is one turn");
+    expect(choose(10, 4, 1000) == 1, "a small problem spreads over the device");
+    expect(choose(100, 100, 1000) == 10, "blocks of a large one are all resident");
+  }
+  expect(choose_plane_matrix_turns(144, 8, 264) == 6,
+         "or short ones are beside and after long ones");
 }
 
 }  // namespace

@@ -97,7 +97,7 @@ struct PlaneMatrixGrid {
         turns(0),
         blocks(0) {
     const int64_t images = ceil_div(problem.n, PlaneMatrixTile::kImages);
-    turns = static_cast<int>(choose_turns(channel_tiles.divisor, images, resident));
+    turns = static_cast<int>(choose_plane_matrix_turns(channel_tiles.divisor, images, resident));
     blocks = channel_tiles.divisor * ceil_div(images, turns);
   }
 };
@@ -325,7 +325,6 @@ template <class Element, bool kIsClamp>
 __global__ void __launch_bounds__(32 * PlaneMatrixTile::kChannels, 2)
     depthwise_plane_matrix_kernel(const __grid_constant__ DepthwiseArguments<Element, float> a,
                                   const __grid_constant__ PlaneMatrixGrid grid) {
-  follow();
   const PlaneMatrixTile& tile = grid.tile;
   const WeightTable& table = grid.table;
   const PlaneMatrixPlace at(grid);
@@ -343,6 +342,7 @@ __global__ void __launch_bounds__(32 * PlaneMatrixTile::kChannels, 2)
     });
     __pipeline_commit();
   };
+  follow();
   load(0);
 
   const int warp = threadIdx.x / 32;

@@ -18,7 +18,7 @@
 namespace im2win::cuda {
 
 /// For kernels that are launched while the one before them goes on: waits for its end, and lets the
-/// next one start. First of all, then, as it may read what that one wrote.
+/// next one start. Before anything of the tensors is read, which that one may have written.
 __device__ __forceinline__ void follow() {
   ptx::let_next_start();
   ptx::wait_for_kernel_before();

@@ -209,7 +209,6 @@ __global__ void __launch_bounds__(32 * kSlicesWarps, (kSlicesBlocks<Element, kTa
   constexpr int kChannels = Lane<Element>::kChannels;
   using Layout = SliceLines<kTaps, kStride>;
   using Rows = SliceRows<Element, kTaps, kStride, Layout>;
-  follow();
   const int warp = static_cast<int>(blockIdx.x) * kSlicesWarps + int(threadIdx.x / 32);
   if (warp >= grid.warps) return;
   const SlicesPlace at(grid, warp, a.vertical, kStride, kTaps);
@@ -218,6 +217,7 @@ __global__ void __launch_bounds__(32 * kSlicesWarps, (kSlicesBlocks<Element, kTa
   uint32_t line = shared_address(ring) + lane * 4;
   asm volatile("" : "+r"(line));
   Rows rows(a, grid, at, ring);
+  follow();
   rows.start(a.filter, grid, at);
   float weights[kTaps][kTaps][kChannels];
   const bool is_finite = read_weights(rows.filters() + lane * kChannels * kTaps * kTaps, weights);

@@ -262,13 +262,13 @@ __global__ void __launch_bounds__(32 * kSlicesWarps, 4)
     depthwise_slices_mma_kernel(const __grid_constant__ DepthwiseArguments<Element, float> a,
                                 const __grid_constant__ SlicesGrid grid) {
   using Layout = SliceOctets<kTaps, kStride>;
-  follow();
   const int block_warp = __shfl_sync(~0u, static_cast<int>(threadIdx.x / 32), 0);
   const int warp = static_cast<int>(blockIdx.x) * kSlicesWarps + block_warp;
   if (warp >= grid.warps) return;
   const SlicesPlace at(grid, warp, a.vertical, kStride, kTaps);
   unsigned char* const ring = dynamic_shared<unsigned char>() + block_warp * kMmaSlicesWarpBytes;
   SliceRows<Element, kTaps, kStride, Layout> rows(a, grid, at, ring);
+  follow();
   rows.start(a.filter, grid, at);
   const DiagonalWeights<kTaps> weights(reinterpret_cast<const uint16_t*>(rows.filters()));
   rows.proceed();

@@ -150,6 +150,15 @@ int64_t mma_planes_cost(const Problem& problem, const MmaPlanesTile& tile) {
          (shared_bytes(tile) / kDepthwiseWordBytes + products + kRun * tile.images + kBlock);
 }
 
+/// Of the turns of a block, one for some images, those that take the least time(turns).
+template <class Time>
+int64_t fastest_turns(int64_t images, Time time) {
+  int64_t best = 1;
+  for (int64_t turns = 2; turns <= std::min<int64_t>(images, 32); ++turns)
+    if (time(turns) < time(best)) best = turns;
+  return best;
+}
+
 }  // namespace
 
 bool has_depthwise_window(const Problem& problem) {
@@ -160,13 +169,23 @@ bool has_depthwise_window(const Problem& problem) {
 
 int64_t choose_turns(int64_t tiles, int64_t images, int64_t resident) {
   // In turns' time: to prepare takes that of one.
-  const auto time = [&](int64_t turns) {
+  return fastest_turns(images, [&](int64_t turns) {
     return ceil_div(tiles * ceil_div(images, turns), resident) * (turns + 1);
-  };
-  int64_t best = 1;
-  for (int64_t turns = 2; turns <= std::min<int64_t>(images, 32); ++turns)
-    if (time(turns) < time(best)) best = turns;
-  return best;
+  });
+}
+
+int64_t choose_plane_matrix_turns(int64_t tiles, int64_t images, int64_t resident) {
+  // In half a turn's time: to prepare takes that of three. Blocks do not slow each other down. Long ones start
+  // first, then those for the images left, in the places that the last of the long ones leave, or after them.
+  return fastest_turns(images, [&](int64_t turns) {
+    const int64_t full = tiles * (images / turns), rest = images % turns == 0 ? 0 : tiles;
+    const int64_t long_time = 2 * turns + 3, short_time = 2 * (images % turns) + 3;
+    const int64_t begin = full / resident * long_time, busy = full % resident;
+    const int64_t beside = ceil_div(rest, resident - busy) * short_time;
+    if (busy == 0 || beside <= long_time) return begin + (busy > 0 ? long_time : beside);
+    const int64_t left = rest - (resident - busy) * (long_time / short_time);
+    return begin + long_time + ceil_div(left, resident) * short_time;
+  });
 }
 
 bool is_for_tensor_cores(const Problem& problem) {

@@ -31,6 +31,8 @@ bool has_depthwise_window(const Problem& problem);
 /// How many of `images` a block does one after the other, with what it prepares once, where a grid
 /// is `tiles` blocks for each and the device holds `resident` blocks at a time.
 int64_t choose_turns(int64_t tiles, int64_t images, int64_t resident);
+/// Likewise for the kernel of PlaneMatrixTile, whose blocks wait more than they compute or copy.
+int64_t choose_plane_matrix_turns(int64_t tiles, int64_t images, int64_t resident);
 
 /// NHWC: a slice is so many bytes of a pixel's channels, for so many lanes.
 inline constexpr int kSliceBytes = 64, kSliceLanes = 16;
