@@ -64,7 +64,18 @@ def sums(problem: Problem, x: Array, weight: Array) -> Array:
     return total
 
 
-@pytest.mark.parametrize(("target", "problem", "dtype", "layout"), cases(problems()))
+def batch(n: int, c: int, h: int, w: int, r: int, stride: int) -> Problem:
+    padding = ((2, 1), (r // 2, r // 2))
+    return Problem(n, c, h, w, c, r, r, stride=(stride, stride), padding=padding, groups=c)
+
+
+# So many images that they are rows of a matrix: planes that are whole or not, narrow and wide rows.
+BATCHES = [batch(n, 8, 28, w, r, 2) for n, w, r in product((16, 30), (6, 28, 44), (3, 5))]
+BATCHES += [batch(16, 2, h, w, r, 2) for (h, w), r in product([(40, 112), (11, 184)], (3, 5))]
+BATCHES += [batch(70, c, 14, w, r, 1) for (c, w), r in product([(4, 14), (8, 10), (6, 16)], (3, 5))]
+
+
+@pytest.mark.parametrize(("target", "problem", "dtype", "layout"), cases(problems() + BATCHES))
 def test_integers_exactly(target: Target, problem: Problem, dtype: str, layout: str) -> None:
     x, weight = integers(problem.input_shape, dtype), integers(problem.weight_shape, dtype)
     y = run(target, problem, x, weight, layout)
@@ -92,6 +103,7 @@ FEW = [
     Problem(2, 16, 9, 12, 16, r, r, stride=(s, s), padding=((2, 1), (1, 2)), groups=16)
     for r, s in product((3, 5), (1, 2))
 ]
+FEW += [batch(64 // s**2, 16, 9, 12, r, s) for r, s in product((3, 5), (1, 2))]
 
 
 @pytest.mark.parametrize(("target", "problem", "dtype", "layout"), cases(FEW))

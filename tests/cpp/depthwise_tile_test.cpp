@@ -140,6 +140,34 @@ void check_plane_matrix(const Problem& problem) {
   expect(8 * int64_t{tile->parts} >= whole_pairs(outputs), "parts cover a plane");
 }
 
+void check_image_rows(const Problem& problem) {
+  using Tile = ImageRowsTile;
+  const auto tile = choose_image_rows_tile(problem);
+  const bool is_strided = problem.stride_w == 2;
+  if (problem.w % 2 != 0 || problem.q % 2 != 0 || (!is_strided && problem.w > 16))
+    expect(!tile, "rows that are no pairs, or wide ones without a stride, have no tile");
+  if (!tile) return;
+  std::printf("  NCHW: %d channels, %d pairs of parts, %d bands of %d rows, %lld bytes\n",
+              tile->channels, tile->pairs, tile->bands, tile->band_rows,
+              static_cast<long long>(tile->shared_bytes));
+  const int64_t rows = std::min<int64_t>(tile->rows(), problem.p);
+  expect(tile->shared_bytes <= Tile::kSharedBytes, "a tile fits shared memory");
+  expect(tile->warps() >= 1 && tile->warps() <= Tile::kMaxWarps, "a block has few warps");
+  expect(problem.c % tile->channels == 0, "all tiles have as many channels");
+  expect(tile->channels == 1 || tile->rows() >= problem.p, "several planes are whole");
+  expect(2 * Tile::kColumns * tile->pairs >= problem.q, "parts cover a row");
+  expect(tile->channels * rows * problem.q % 8 == 0, "what a block stores is words");
+  expect(tile->input_words % 2 == 1 && tile->output_words % 2 == 1,
+         "eight images are in different banks");
+  const int64_t below =
+      tile->rows() >= problem.p ? problem.h : (rows - 1) * problem.stride_h + problem.r;
+  expect(
+      8 * int64_t{tile->input_words} >= tile->channels * std::min(problem.h, below) * problem.w + 7,
+      "an image's rows fit, wherever in a word they begin");
+  expect(8 * int64_t{tile->output_words} >= tile->channels * rows * problem.q,
+         "an image's outputs fit");
+}
+
 void check(im2win_dtype dtype, int64_t channels, int64_t size, int64_t kernel, int64_t stride,
            int64_t padding) {
   const Problem problem = layer(dtype, channels, size, kernel, stride, padding);
@@ -153,6 +181,7 @@ void check(im2win_dtype dtype, int64_t channels, int64_t size, int64_t kernel, i
   check_planes(problem);
   if (!is_float) check_mma_slices(problem);
   if (!is_float) check_plane_matrix(problem);
+  if (!is_float) check_image_rows(problem);
   if (!is_for_tensor_cores(problem)) return;
   check_mma_planes(problem);
 }
@@ -184,9 +213,17 @@ int main() {
   odd.n = 3;
   expect(choose_mma_slices_tile(odd, kResident)->images == 1, "an odd one may not");
   expect(!is_for_tensor_cores(layer(IM2WIN_FLOAT32, 96, 14, 3, 1, 1)), "float has no tensor cores");
-  expect(!is_for_tensor_cores(layer(IM2WIN_FLOAT16, 96, 28, 3, 2, 1)), "strides have none either");
+  expect(!is_for_tensor_cores(layer(IM2WIN_FLOAT16, 96, 28, 3, 2, 1)),
+         "strided strips have none either");
   expect(is_for_tensor_cores(layer(IM2WIN_FLOAT16, 96, 28, 3, 1, 1)), "rows of 8 bytes have them");
   expect(!is_for_tensor_cores(layer(IM2WIN_FLOAT16, 96, 7, 5, 1, 2)), "rows of 2 bytes have none");
+  expect(choose_image_rows_tile(layer(IM2WIN_FLOAT16, 96, 112, 3, 2, 1))->channels == 1,
+         "of large planes a tile is some rows");
+  expect(choose_image_rows_tile(layer(IM2WIN_FLOAT16, 96, 14, 3, 1, 1))->channels == 4,
+         "of small ones several");
+  Problem few = layer(IM2WIN_FLOAT16, 96, 28, 3, 2, 1);
+  few.n = 20;
+  expect(!choose_image_rows_tile(few), "half of a matrix's rows must not be in vain");
   Problem uneven = layer(IM2WIN_FLOAT16, 96, 14, 5, 1, 2);
   uneven.q = 13;
   expect(!is_for_tensor_cores(uneven), "odd rows of outputs, which are not pairs, have none");

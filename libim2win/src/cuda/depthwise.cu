@@ -12,6 +12,7 @@
 
 #include "checked.hpp"
 #include "cuda/algorithms.hpp"
+#include "cuda/depthwise_image_rows.cuh"
 #include "cuda/depthwise_launch.cuh"
 #include "cuda/depthwise_plane_matrix.cuh"
 #include "cuda/depthwise_planes.cuh"
@@ -192,6 +193,18 @@ std::unique_ptr<Convolution> configure_mma_planes(const Problem& problem, const 
 }
 
 template <class Element>
+std::unique_ptr<Convolution> configure_image_rows(const Problem& problem) {
+  const auto kernel = choose_kernel(problem, [](auto taps, auto stride, auto is_clamp) {
+    return depthwise_image_rows_kernel<Element, taps, stride, is_clamp>;
+  });
+  const auto tile = choose_image_rows_tile(problem);
+  if (!tile || ptx_version(kernel) < 80) return nullptr;
+  allow_shared_memory(reinterpret_cast<const void*>(kernel), ImageRowsTile::kSharedBytes);
+  return make_tiled<Element>(problem, kernel, ImageRowsGrid(problem, *tile), 32 * tile->warps(),
+                             tile->shared_bytes, kDepthwiseWordBytes);
+}
+
+template <class Element>
 std::unique_ptr<Convolution> configure_plane_matrix(const Problem& problem, const Target& target) {
   constexpr int kThreads = 32 * PlaneMatrixTile::kChannels;
   const auto kernel = Clamp<float>::of(problem) ? depthwise_plane_matrix_kernel<Element, true>
@@ -210,6 +223,8 @@ std::unique_ptr<Convolution> configure_mma(const Problem& problem, const Target&
   if (!is_pixel_major)
     if (auto matrix = configure_plane_matrix<Element>(problem, target)) return matrix;
   if (!has_depthwise_window(problem)) return nullptr;
+  if (!is_pixel_major)
+    if (auto rows = configure_image_rows<Element>(problem)) return rows;
   return is_pixel_major ? configure_mma_slices<Element>(problem, target)
                         : configure_mma_planes<Element>(problem, target);
 }

@@ -21,6 +21,13 @@ class Finiteness {
   Pair<Element> zero_ = pair_of<Element>(0, 0);
 };
 
+/// The same number, by a shuffle, so that the compiler keeps it in a register: it would rather work
+/// out again in each turn what lanes begin with, in as many instructions as some rows take.
+template <class Number>
+__device__ __forceinline__ Number keep(Number x) {
+  return __shfl_sync(~0u, x, static_cast<int>(threadIdx.x % 32));
+}
+
 /// What is stored for a sum, whatever the epilogue.
 template <class Element>
 __device__ __forceinline__ float finish_or_compute(const DepthwiseArguments<Element, float>& a,

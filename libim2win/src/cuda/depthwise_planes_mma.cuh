@@ -57,13 +57,6 @@ __device__ __forceinline__ unsigned low_bits(int count) {
   return (1u << min(max(count, 0), 31)) - 1;
 }
 
-/// The same number, by a shuffle, so that the compiler keeps it in a register: it would rather work
-/// out again in each turn what lanes begin with, in as many instructions as some rows take.
-template <class Number>
-__device__ __forceinline__ Number keep(Number x) {
-  return __shfl_sync(~0u, x, static_cast<int>(threadIdx.x % 32));
-}
-
 /// A lane's address in the rows of the input: a word of a strip's, or zeros.
 struct WordAddress {
   uint32_t row, zeros, row_bytes;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 
 #include "checked.hpp"
 
@@ -150,6 +151,46 @@ int64_t mma_planes_cost(const Problem& problem, const MmaPlanesTile& tile) {
          (shared_bytes(tile) / kDepthwiseWordBytes + products + kRun * tile.images + kBlock);
 }
 
+constexpr int64_t kWordElements = 8;  // of 16 bits
+
+/// Whether rows of 16 images are worthwhile: most of the images are there, and rows are pairs. Without a
+/// stride, only for many images, and rows that are two parts: strips of others take less time.
+bool is_for_image_rows(const Problem& problem) {
+  using Tile = ImageRowsTile;
+  const auto is_words = [](int64_t elements) { return elements % kWordElements == 0; };
+  return 3 * round_up(problem.n, Tile::kImages) <= 4 * problem.n && problem.w % 2 == 0 &&
+         problem.q % 2 == 0 && is_words(problem.c * problem.h * problem.w) &&
+         is_words(problem.c * problem.p * problem.q) &&
+         (problem.stride_w == 2 || (problem.n >= 4 * Tile::kImages && problem.q > Tile::kColumns &&
+                                    problem.w <= 2 * Tile::kColumns));
+}
+
+/// Some whole planes, or rows of one, by as many warps as there may be for bands that are not low.
+ImageRowsTile with_rows(const Problem& problem, int64_t channels, int64_t rows) {
+  using Tile = ImageRowsTile;
+  Tile tile{};
+  tile.channels = static_cast<int>(channels);
+  tile.pairs = static_cast<int>(ceil_div(problem.q, 2 * Tile::kColumns));
+  tile.bands =
+      std::max(1, std::min(Tile::kMaxWarps / (tile.channels * tile.pairs),
+                           static_cast<int>(ceil_div(rows * problem.stride_h, Tile::kBandInputs))));
+  while (rows % tile.bands != 0) --tile.bands;
+  tile.band_rows = static_cast<int>(rows / tile.bands);
+  const int64_t input_rows =
+      rows >= problem.p
+          ? problem.h
+          : std::min<int64_t>(problem.h, below(tile.rows(), problem.stride_h, problem.r));
+  const auto odd_words = [&](int64_t elements) {
+    return static_cast<int>(ceil_div(elements, kWordElements)) | 1;
+  };
+  tile.input_words = odd_words(channels * input_rows * problem.w + kWordElements - 1);
+  tile.output_words = odd_words(channels * rows * problem.q);
+  tile.shared_bytes =
+      kDepthwiseWordBytes *
+      (Tile::kImages * (tile.input_words + tile.output_words) + 2 * Tile::kZeroWords);
+  return tile;
+}
+
 /// Of the turns of a block, one for some images, those that take the least time(turns).
 template <class Time>
 int64_t fastest_turns(int64_t images, Time time) {
@@ -214,6 +255,28 @@ std::optional<PlanesTile> choose_planes_tile(const Problem& problem) {
   }
   if (!fits(tile)) return std::nullopt;
   return with_bytes(problem, tile);
+}
+
+std::optional<ImageRowsTile> choose_image_rows_tile(const Problem& problem) {
+  using Tile = ImageRowsTile;
+  if (!is_narrow(problem) || !is_for_image_rows(problem)) return std::nullopt;
+  std::optional<Tile> best;
+  const auto consider = [&](int64_t channels, int64_t rows) {
+    const Tile tile = with_rows(problem, channels, rows);
+    if (problem.c % channels != 0 || channels * rows * problem.q % kWordElements != 0 ||
+        rows < std::min<int64_t>(problem.p, Tile::kFewRows) || tile.warps() > Tile::kMaxWarps ||
+        tile.shared_bytes > Tile::kSharedBytes)
+      return false;
+    best = tile;
+    return true;
+  };
+  for (int64_t channels = 1; channels <= Tile::kMaxWarps; ++channels)
+    if (consider(channels, problem.p) && best->warps() >= Tile::kFewWarps) return best;
+  if (best || problem.p * problem.q % kWordElements != 0) return best;
+  const int64_t unit = kWordElements / std::gcd(problem.q, kWordElements);
+  for (int64_t tiles = 2; tiles <= problem.p; ++tiles)
+    if (consider(1, round_up(ceil_div(problem.p, tiles), unit))) return best;
+  return std::nullopt;
 }
 
 std::optional<PlaneMatrixTile> choose_plane_matrix_tile(const Problem& problem) {

@@ -17,9 +17,8 @@ inline constexpr int64_t kDepthwiseSharedBytes = 48 << 10;
 /// multiples of it, and odd, so that the lanes of a warp meet in few banks of shared memory.
 inline constexpr int kStripSize = 7;
 
-/// Whether tensor cores are worthwhile in NCHW: for 16-bit elements without a stride, in rows that
-/// are copied some elements at a time, and stored so. With a stride, an element is part of so few sums that
-/// staging it costs more than converting it.
+/// Whether strips by tensor cores are worthwhile in NCHW: for 16-bit elements without a stride, in rows that
+/// are copied some elements at a time, and stored so.
 bool is_for_tensor_cores(const Problem& problem);
 
 /// Whether they are in NHWC, for 16-bit elements: where FMAs, not memory, keep the device busy.
@@ -126,6 +125,29 @@ struct ElementPlaces {
   static_assert(2 * kCount <= 32 * PlaneMatrixTile::kChannels, "a thread of a block lists one");
   uint16_t inputs[kCount], outputs[kCount];
 };
+
+/// NCHW by tensor cores, rows of kImages images' planes as rows of a matrix. A block computes some whole
+/// planes of an image, or rows of one; a warp a band of rows, kColumns columns of it twice.
+struct ImageRowsTile {
+  static constexpr int kImages = 16, kColumns = 8, kFewWarps = 4, kMaxWarps = 8;
+  static constexpr int kFewRows = 4;  // of a plane: fewer have too many rows below them in common
+  static constexpr int kBandInputs = 14;  // rows of the input, about, for a warp
+  static constexpr int64_t kSharedBytes = 64 << 10;
+  /// Of zeros before and after the input in shared memory: windows reach so far beyond a row.
+  static constexpr int kZeroWords = 5;
+
+  int channels, pairs;  // of parts of a row
+  int bands, band_rows;
+  int input_words, output_words;  // of an image in shared memory
+  int64_t shared_bytes;
+
+  constexpr int rows() const { return bands * band_rows; }
+  constexpr int warps() const { return channels * pairs * bands; }
+};
+
+/// For dense NCHW of 16 bits, at least kImages images and rows of pairs. Nothing where images or tiles do not
+/// begin at whole words.
+std::optional<ImageRowsTile> choose_image_rows_tile(const Problem& problem);
 
 /// For dense NCHW of 16 bits, whatever the window. Nothing where planes have more elements, images do not
 /// begin at whole words, or are so few that the matrix is not worthwhile.
