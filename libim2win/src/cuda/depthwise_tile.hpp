@@ -145,8 +145,8 @@ struct ImageRowsTile {
   constexpr int warps() const { return channels * pairs * bands; }
 };
 
-/// For dense NCHW of 16 bits, at least kImages images and rows of pairs. Nothing where images or tiles do not
-/// begin at whole words.
+/// For dense NCHW of 16 bits, rows of pairs and most of a block's images at least. Nothing where images or
+/// tiles do not begin at whole words.
 std::optional<ImageRowsTile> choose_image_rows_tile(const Problem& problem);
 
 /// For dense NCHW of 16 bits, whatever the window. Nothing where planes have more elements, images do not
