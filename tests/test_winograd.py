@@ -298,6 +298,7 @@ def test_a_packed_filter_gives_the_same_bits(problem: Problem, layout: str) -> N
         (Problem(c=64, h=35, w=35, k=96, r=5, s=5, padding=same(2)), "fp32", "winograd"),
         (Problem(c=16, h=112, w=112, k=64, r=7, s=7, stride=(2, 2)), "fp32", "winograd"),
         (Problem(c=3, h=224, w=224, k=64, r=7, s=7, stride=(2, 2)), "fp32", "im2win"),
+        (Problem(c=3, h=227, w=227, k=96, r=11, s=11, stride=(4, 4)), "fp32", "im2win"),
         (Problem(c=64, h=56, w=56, k=64, r=2, s=2, stride=(2, 2)), "fp32", "im2win"),
     ],
 )
