@@ -159,6 +159,7 @@ DEPTHWISE = [
             (30, 8, 9, 20, 5, (2, 2)),
             (16, 2, 40, 112, 5, (2, 2)),
             (70, 4, 14, 14, 5, (1, 1)),
+            (64, 4, 14, 14, 3, (1, 1)),
         )
     ),
     # Planes of few elements as rows of one factor, the last images and channels fewer than others.

@@ -43,10 +43,10 @@ bool is_winograd_worthwhile(const Problem& problem) {
   constexpr int64_t kFewestChannels = 16;
   if (d.c_per_group() < kFewestChannels) return false;
   // In products, as measured; vectors are filled up. Doubles, as sizes are up to 2^63.
-  constexpr double kCall = 1.4e6;          // for the threads to meet once more
-  constexpr double kTransform = 8;         // of a point of a tile, an entry's channel or a filter
-  constexpr double kPackingTap = 22;       // of a weight; more, the less of the points stays in a cache
-  constexpr double kPackingEntry = 2;      // that a weight is part of
+  constexpr double kCall = 1.4e6;      // for the threads to meet once more
+  constexpr double kTransform = 8;     // of a point of a tile, an entry's channel or a filter
+  constexpr double kPackingTap = 22;   // of a weight; more, the less of the points stays in a cache
+  constexpr double kPackingEntry = 2;  // that a weight is part of
   constexpr double kPlainPackingTap = 17;  // of a weight, by im2win
   constexpr double kCache = 5 * 1024 * 1024;
   constexpr double kVector = 16;

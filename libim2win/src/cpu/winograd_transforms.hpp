@@ -94,19 +94,19 @@ void transform_input(const InputTiles<Compute>& in) {
   Spreads<Compute> spreads;
   for (int64_t c = 0; c < in.channels; c += kElements) {
     const Compute* input = in.input + c;
-    Vector<Compute> rows[kAxisPoints][kColumns] =
-        {};  // of points; columns of inputs, as they are loaded
-    const auto load_columns = [&](int begin) {
+    Vector<Compute> rows[kAxisPoints][kColumns] = {};  // of points; columns of inputs
+    const auto load_columns = [&](int begin, int end) {
 #pragma GCC unroll 4
-      for (int j = begin; j < kColumns; ++j, input += in.column_stride) {
+      for (int j = begin; j < end; ++j, input += in.column_stride) {
         Vector<Compute> column[kAxisPoints] = {};
         load_column<kRowTaps>(in, input, spreads, column);
 #pragma GCC unroll 4
         for (int i = 0; i < kAxisPoints; ++i) rows[i][j] = column[i];
       }
     };
+    load_columns(0, kShared);
     for (int64_t tile = 0; tile < in.tiles; ++tile) {
-      load_columns(tile == 0 ? 0 : kShared);
+      load_columns(kShared, kColumns);
 #pragma GCC unroll 4
       for (int i = 0; i < kAxisPoints; ++i) {
         if (!has_point(kRowTaps, i)) continue;
