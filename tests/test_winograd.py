@@ -62,7 +62,7 @@ EDGES = [
         Problem(n=2, c=c, h=r + 4 * u, w=s + 5 * v, k=20, r=r, s=s, stride=(u, v), padding=same(1))
         for ((r, s), (u, v)), c in zip(WINDOWS, cycle((5, 16, 19)), strict=False)
     ),
-    # More entries of a point than one sum takes, in parts of the channels that are whole and are not.
+    # More entries of a point than one sum takes, in parts of the channels, whole or not.
     Problem(c=150, h=12, w=13, k=66, r=7, s=7, stride=(2, 2), padding=((0, 1), (2, 0))),
     Problem(n=2, c=36, h=9, w=28, k=140, r=5, s=5, padding=same(2), groups=2),
 ]
