@@ -6,7 +6,7 @@
 #include <type_traits>
 
 #include "cpu/half.hpp"
-#include "cpu/winograd_axis.hpp"
+#include "cpu/winograd_points.hpp"
 
 namespace im2win::cpu {
 

@@ -264,8 +264,9 @@ void Winograd<Element>::find_outputs(const Buffers& buffers, const Task& task,
 template <class Element>
 WeightUnevenness Winograd<Element>::multiply(const Task& task, const FilterTile& tile) const {
   const auto& [packed, filter, part] = task.source;
+  WeightUnevenness weights;
   if (packed != nullptr) {
-    const WeightUnevenness weights = filter_.unevenness(packed, tile);
+    weights = filter_.unevenness(packed, tile);
     const StripInputs* end = task.inputs + (task.strips.end - task.strips.begin);
     if (std::none_of(task.inputs, end,
                      [&](const StripInputs& strip) { return strip.are_even_with(weights); }))
@@ -284,7 +285,8 @@ WeightUnevenness Winograd<Element>::multiply(const Task& task, const FilterTile&
     for (int64_t point = 0; point < kWinogradPoints; ++point)
       multiply_part(task, point, channel, filters, tile);
   }
-  return packed != nullptr ? filter_.unevenness(packed, tile) : filter_.unevenness(tile, spreads);
+  if (packed == nullptr) weights = filter_.unevenness(tile, spreads);
+  return weights;
 }
 
 /// The products of a point with a part of the filters: those of all its entries.

@@ -2,27 +2,18 @@
 // stride apart, as those of a filter without a stride lie side by side. Each makes some of four points of
 // what two outputs see of it; what all pieces make of a point is added up, as channels are, before the points
 // are made outputs.
-//
-//   taps of a piece   points    products for two outputs
-//   3                 0 1 2 3   4 for 6
-//   2                 0 1 3     3 for 4
-//   1                 0 3       2 for 2
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <span>
 
+#include "cpu/winograd_points.hpp"
+#include "problem.hpp"
+
 namespace im2win::cpu {
 
-constexpr int kAxisPoints = 4;
-constexpr int kWinogradPoints = kAxisPoints * kAxisPoints;  // of a tile of 2 x 2 outputs
-constexpr int kMostPieceTaps = 3;
 constexpr int64_t kMostAxisTaps = 16;
-
-constexpr bool has_point(int piece_taps, int point) {
-  return point < piece_taps || point == kAxisPoints - 1;
-}
 
 /// Taps first, first + stride, and so on.
 struct WinogradPiece {
@@ -57,8 +48,13 @@ class WinogradAxis {
   int64_t depths_[kAxisPoints] = {};
 };
 
-/// Both axes. A point is kAxisPoints * that of the rows + that of the columns. What a piece of the rows and one of
-/// the columns make of a point is an entry of it.
+/// A piece of the rows and one of the columns, by their numbers.
+struct WindowPiece {
+  int64_t row_number, column_number;
+  WinogradPiece row, column;
+};
+
+/// Both axes. A point is kAxisPoints * that of the rows + that of the columns; what a piece makes of it is an entry.
 class WinogradWindow {
  public:
   WinogradWindow(const WinogradAxis& rows, const WinogradAxis& columns);
@@ -68,10 +64,11 @@ class WinogradWindow {
   int64_t taps() const { return rows_.taps() * columns_.taps(); }
 
   int64_t depth(int64_t point) const { return before_[point + 1] - before_[point]; }
-  /// Of pieces that both have the point, by their numbers.
-  int64_t entry(int64_t point, size_t row_piece, size_t column_piece) const {
-    return static_cast<int64_t>(row_piece) * columns_.depth(point % kAxisPoints) +
-           static_cast<int64_t>(column_piece);
+  int64_t pieces() const { return std::ssize(rows_.pieces()) * std::ssize(columns_.pieces()); }
+  WindowPiece piece(int64_t number) const;
+  /// Of a piece that has the point.
+  int64_t entry(int64_t point, const WindowPiece& piece) const {
+    return piece.row_number * columns_.depth(point % kAxisPoints) + piece.column_number;
   }
   /// Of all points before one.
   int64_t entries_before(int64_t point) const { return before_[point]; }
@@ -82,5 +79,9 @@ class WinogradWindow {
   WinogradAxis rows_, columns_;
   int64_t before_[kWinogradPoints + 1] = {};
 };
+
+inline WinogradWindow winograd_window(const Problem& problem) {
+  return {{problem.r, problem.stride_h}, {problem.s, problem.stride_w}};
+}
 
 }  // namespace im2win::cpu

@@ -7,7 +7,6 @@
 
 #include "checked.hpp"
 #include "cpu/parallel.hpp"
-#include "cpu/winograd_strips.hpp"
 
 namespace im2win::cpu {
 namespace {
@@ -148,23 +147,23 @@ void WinogradFilter<Element>::transform_block(const FilterTile& tile, const Comp
   const int64_t row_stride = d.s * column_stride;
   Compute least_taps[Block::kMostFilters];
   std::fill_n(least_taps, tile.width, std::numeric_limits<Compute>::max());
-  for (size_t i = 0; i < window_.rows().pieces().size(); ++i)
-    for (size_t j = 0; j < window_.columns().pieces().size(); ++j) {
-      const WinogradPiece row = window_.rows().pieces()[i], column = window_.columns().pieces()[j];
-      FilterTaps<Compute> taps = {weights + row.first * row_stride + column.first * column_stride,
-                                  channel_stride,
-                                  d.stride_h * row_stride,
-                                  d.stride_w * column_stride,
-                                  channels,
-                                  tile.width,
-                                  {},
-                                  spreads.all,
-                                  least_taps};
-      for (int64_t point = 0; point < kWinogradPoints; ++point)
-        taps.points[point] = part + point_offset(point, tile.width, part_channels) +
-                             window_.entry(point, i, j) * part_channels * tile.width;
-      kernels_.transform_filter[row.taps - 1][column.taps - 1](taps);
-    }
+  for (int64_t i = 0; i < window_.pieces(); ++i) {
+    const WindowPiece piece = window_.piece(i);
+    const WinogradPiece &row = piece.row, &column = piece.column;
+    FilterTaps<Compute> taps = {weights + row.first * row_stride + column.first * column_stride,
+                                channel_stride,
+                                d.stride_h * row_stride,
+                                d.stride_w * column_stride,
+                                channels,
+                                tile.width,
+                                {},
+                                spreads.all,
+                                least_taps};
+    for (int64_t point = 0; point < kWinogradPoints; ++point)
+      taps.points[point] = part + point_offset(point, tile.width, part_channels) +
+                           window_.entry(point, piece) * part_channels * tile.width;
+    kernels_.transform_filter[row.taps - 1][column.taps - 1](taps);
+  }
   // The sum of the blocks' least is that of one tap's, or less.
   for (int64_t k = 0; k < tile.width; ++k) spreads.least_taps[k] += least_taps[k];
 }

@@ -13,8 +13,7 @@
 namespace im2win::cpu {
 
 constexpr int64_t kMostPartChannels = 128;
-constexpr int64_t kBlockTaps =
-    kMostAxisTaps * kMostAxisTaps;  // of a block, at most, of all its channels
+constexpr int64_t kBlockTaps = kMostAxisTaps * kMostAxisTaps;  // at most, of all its channels
 
 template <class Element>
 class WinogradFilter {

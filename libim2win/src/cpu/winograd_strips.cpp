@@ -134,28 +134,28 @@ int64_t WinogradStrips<Element>::transform_strip(const Strip& strip, const Compu
                                                  Spread<Compute>& spread) const {
   const Problem& d = problem_;
   int64_t inputs = 0;
-  for (size_t i = 0; i < window_.rows().pieces().size(); ++i)
-    for (size_t j = 0; j < window_.columns().pieces().size(); ++j) {
-      const WinogradPiece row = window_.rows().pieces()[i], column = window_.columns().pieces()[j];
-      InputTiles<Compute> tiles = {panel + row.first * row_stride_ + column.first * channels_,
-                                   d.stride_h * row_stride_,
-                                   d.stride_w * channels_,
-                                   channels_,
-                                   strip.tiles,
-                                   {},
-                                   {},
-                                   &spread};
-      for (int64_t point = 0; point < kWinogradPoints; ++point) {
-        tiles.tile_strides[point] = tile_stride(point);
-        tiles.points[point] = points + point_offsets_[point] + first_tile * tile_stride(point) +
-                              window_.entry(point, i, j) * channels_;
-      }
-      kernels_.transform_input[row.taps - 1][column.taps - 1](tiles);
-      inputs += count_inside(strip.p() * d.stride_h - d.padding_top + row.first, row.taps + 1,
-                             d.stride_h, d.h) *
-                count_inside(strip.q() * d.stride_w - d.padding_left + column.first,
-                             2 * strip.tiles + column.taps - 1, d.stride_w, d.w);
+  for (int64_t i = 0; i < window_.pieces(); ++i) {
+    const WindowPiece piece = window_.piece(i);
+    const WinogradPiece &row = piece.row, &column = piece.column;
+    InputTiles<Compute> tiles = {panel + row.first * row_stride_ + column.first * channels_,
+                                 d.stride_h * row_stride_,
+                                 d.stride_w * channels_,
+                                 channels_,
+                                 strip.tiles,
+                                 {},
+                                 {},
+                                 &spread};
+    for (int64_t point = 0; point < kWinogradPoints; ++point) {
+      tiles.tile_strides[point] = tile_stride(point);
+      tiles.points[point] = points + point_offsets_[point] + first_tile * tile_stride(point) +
+                            window_.entry(point, piece) * channels_;
     }
+    kernels_.transform_input[row.taps - 1][column.taps - 1](tiles);
+    inputs += count_inside(strip.p() * d.stride_h - d.padding_top + row.first, row.taps + 1,
+                           d.stride_h, d.h) *
+              count_inside(strip.q() * d.stride_w - d.padding_left + column.first,
+                           2 * strip.tiles + column.taps - 1, d.stride_w, d.w);
+  }
   return inputs * d.c_per_group();
 }
 

@@ -14,10 +14,6 @@ namespace im2win::cpu {
 
 constexpr int64_t kMostTaskTiles = 64;
 
-inline WinogradWindow winograd_window(const Problem& problem) {
-  return {{problem.r, problem.stride_h}, {problem.s, problem.stride_w}};
-}
-
 /// Whether a task may take all tiles, so that each filter serves but once.
 inline bool has_few_tiles(const Problem& problem) {
   const Problem& d = problem;

@@ -109,13 +109,13 @@ void transform_input(const InputTiles<Compute>& in) {
       load_columns(kShared, kColumns);
 #pragma GCC unroll 4
       for (int i = 0; i < kAxisPoints; ++i) {
-        if (!has_point(kRowTaps, i)) continue;
+        if (!kHasPoint[kRowTaps - 1][i]) continue;
         Vector<Compute> points[kAxisPoints] = {};
         transform_inputs<kColumnTaps, Compute>(rows[i], points);
 #pragma GCC unroll 4
         for (int j = 0; j < kAxisPoints; ++j) {
           const int point = kAxisPoints * i + j;
-          if (has_point(kColumnTaps, j))
+          if (kHasPoint[kColumnTaps - 1][j])
             store(in.points[point] + tile * in.tile_strides[point] + c, points[j]);
         }
 #pragma GCC unroll 2
@@ -163,12 +163,12 @@ inline void transform_channel(const FilterTaps<Compute>& filter, const Compute* 
   }
 #pragma GCC unroll 4
   for (int i = 0; i < kAxisPoints; ++i) {
-    if (!has_point(kRowTaps, i)) continue;
+    if (!kHasPoint[kRowTaps - 1][i]) continue;
     Vector<Compute> u[kAxisPoints] = {};
     transform_taps<kColumnTaps, Compute>(rows[i], u);
 #pragma GCC unroll 4
     for (int j = 0; j < kAxisPoints; ++j)
-      if (has_point(kColumnTaps, j)) store(filter.points[kAxisPoints * i + j] + place, u[j]);
+      if (kHasPoint[kColumnTaps - 1][j]) store(filter.points[kAxisPoints * i + j] + place, u[j]);
   }
 }
 
@@ -214,11 +214,11 @@ void transform_output(const OutputTiles<Compute>& out) {
       Vector<Compute> rows[2][kAxisPoints] = {};
 #pragma GCC unroll 4
       for (int j = 0; j < kAxisPoints; ++j) {
-        if (!has_point(kColumnTaps, j)) continue;
+        if (!kHasPoint[kColumnTaps - 1][j]) continue;
         Vector<Compute> m[kAxisPoints] = {};
 #pragma GCC unroll 4
         for (int i = 0; i < kAxisPoints; ++i)
-          if (has_point(kRowTaps, i))
+          if (kHasPoint[kRowTaps - 1][i])
             m[i] = load(products + (kAxisPoints * i + j) * out.point_stride);
         fold<kRowTaps, Compute>(m, rows[0][j], rows[1][j]);
       }
