@@ -220,13 +220,12 @@ std::unique_ptr<Convolution> configure_plane_matrix(const Problem& problem, cons
 template <class Element>
 std::unique_ptr<Convolution> configure_mma(const Problem& problem, const Target& target,
                                            bool is_pixel_major) {
-  if (!is_pixel_major)
-    if (auto matrix = configure_plane_matrix<Element>(problem, target)) return matrix;
-  if (!has_depthwise_window(problem)) return nullptr;
-  if (!is_pixel_major)
-    if (auto rows = configure_image_rows<Element>(problem)) return rows;
-  return is_pixel_major ? configure_mma_slices<Element>(problem, target)
-                        : configure_mma_planes<Element>(problem, target);
+  const bool has_window = has_depthwise_window(problem);
+  if (is_pixel_major) return has_window ? configure_mma_slices<Element>(problem, target) : nullptr;
+  if (auto matrix = configure_plane_matrix<Element>(problem, target)) return matrix;
+  if (!has_window) return nullptr;
+  if (auto rows = configure_image_rows<Element>(problem)) return rows;
+  return configure_mma_planes<Element>(problem, target);
 }
 
 /// The tiled kernel that takes the problem, if there is one.

@@ -149,6 +149,17 @@ int raw_bytes(const Problem& problem, const KernelShape& shape, Operands operand
   return static_cast<int>(round_up(pixels * kRawPixelBytes + kUnitBytes + 4, int64_t{kUnitBytes}));
 }
 
+/// With rows that come as they lie, where they may and there is room, or else without, but for kernels that have no
+/// others.
+bool fit_rows(const Problem& problem, const KernelShape& shape, Operands operands, const Chip& chip,
+              StemChoice& choice) {
+  choice.bands.raw_bytes = raw_bytes(problem, shape, operands, choice.bands);
+  if (choice.bands.raw_bytes > 0 && fit_block(problem, shape, operands, chip, choice)) return true;
+  choice.bands.raw_bytes = 0;
+  const bool has_others = !shape.dense || !may_stage_raw(shape, operands);
+  return has_others && fit_block(problem, shape, operands, chip, choice);
+}
+
 /// Strips as wide as whole rows, whose parts leave for memory together, or else as can be.
 template <class BandLayout>
 bool fit_strip(const Problem& problem, Operands operands, const KernelShape& shape,
@@ -165,15 +176,10 @@ bool fit_strip(const Problem& problem, Operands operands, const KernelShape& sha
     // Blocks count their rows, which are fewer.
     const Tile& tile = choice.tile.tile;
     if (tile_count(problem, tile, shape) * tile.rows >= double(kMaxTiles)) continue;
-    const int raw_bytes = stem::raw_bytes(problem, shape, operands, layout.bands);
     for (const bool stored : {true, false}) {
       if (stored && !stores_boxes(problem, shape, operands)) continue;
       choice.tile.tile.stored = stored;
-      for (const int bytes : {raw_bytes, 0}) {
-        if (bytes == 0 && shape.dense && may_stage_raw(shape, operands)) continue;
-        choice.bands.raw_bytes = bytes;
-        if (fit_block(problem, shape, operands, chip, choice)) return true;
-      }
+      if (fit_rows(problem, shape, operands, chip, choice)) return true;
     }
   }
   return false;
