@@ -6,7 +6,7 @@
 #include <initializer_list>
 #include <optional>
 
-#include "cuda/depthwise_tile.hpp"
+#include "cuda/depthwise/tile.hpp"
 
 namespace {
 

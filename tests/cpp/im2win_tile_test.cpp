@@ -2,7 +2,7 @@
 
 #include <cstdio>
 
-#include "cuda/im2win_tile.hpp"
+#include "cuda/im2win/tile.hpp"
 
 namespace {
 

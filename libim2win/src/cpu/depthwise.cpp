@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "cpu/depthwise_plan.hpp"
+#include "cpu/depthwise/plan.hpp"
 #include "status.hpp"
 
 namespace im2win::cpu {

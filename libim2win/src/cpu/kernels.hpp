@@ -6,7 +6,7 @@
 #include <type_traits>
 
 #include "cpu/half.hpp"
-#include "cpu/winograd_points.hpp"
+#include "cpu/winograd/points.hpp"
 
 namespace im2win::cpu {
 
@@ -143,7 +143,7 @@ struct Spread {
   Compute squares;
 };
 
-/// Neighbouring tiles of inputs, of what pieces of the window (winograd_axis.hpp) see for 2 x 2 outputs, channels
+/// Neighbouring tiles of inputs, of what pieces of the window (winograd/axis.hpp) see for 2 x 2 outputs, channels
 /// being next to each other: to be transformed to the pieces' points. `channels` is a whole number of vectors.
 template <class Compute>
 struct InputTiles {

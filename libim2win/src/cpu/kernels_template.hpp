@@ -6,12 +6,12 @@
 // function compiled for one instruction set must not be what the linker gives to the others.
 
 #include "cpu/copy.hpp"
-#include "cpu/depthwise_sum_channels.hpp"
-#include "cpu/depthwise_sum_planes.hpp"
+#include "cpu/depthwise/sum_channels.hpp"
+#include "cpu/depthwise/sum_planes.hpp"
 #include "cpu/finite.hpp"
 #include "cpu/sum_planes.hpp"
 #include "cpu/sum_windows.hpp"
-#include "cpu/winograd_transforms.hpp"
+#include "cpu/winograd/transforms.hpp"
 
 namespace im2win::cpu {
 namespace {

@@ -1,9 +1,9 @@
 // Winograd's minimal filtering F(2 x 2, 3 x 3) (Lavin and Gray, "Fast Algorithms for Convolutional
 // Neural Networks", 2016): 16 products make 4 outputs of a channel, where the definition takes 36. Larger
-// windows, and strides, are taken in pieces of up to 3 x 3 taps (winograd_axis.hpp; Huang et al., "DWM: A
+// windows, and strides, are taken in pieces of up to 3 x 3 taps (winograd/axis.hpp; Huang et al., "DWM: A
 // Decomposable Winograd Method for Convolution Acceleration", 2020): 49 products for the 100 of 5 x 5 taps,
-// 25 for 36 of 3 x 3 with a stride of 2. Tiles of the input (winograd_strips.hpp) and the filter
-// (winograd_filter.hpp) are transformed to points (winograd_transforms.hpp). At each point the products,
+// 25 for 36 of 3 x 3 with a stride of 2. Tiles of the input (winograd/strips.hpp) and the filter
+// (winograd/filter.hpp) are transformed to points (winograd/transforms.hpp). At each point the products,
 // summed over the channels and the pieces that have it, are those of a 1 x 1 convolution, and im2win's kernel
 // makes them. A task takes a block of strips and some tiles of filters through all of it; what it has between
 // the steps stays in its thread's caches. Where one task takes all tiles of inputs, a filter that is not
@@ -15,7 +15,7 @@
 //
 // The transforms add inputs, and weights, that the definition multiplies by factors of their own. What
 // is rounded in doing so is small beside the sum of magnitudes that the result's error is measured by,
-// if the magnitudes of both are even enough for so many products (winograd_evenness.hpp). The outputs of a strip and
+// if the magnitudes of both are even enough for so many products (winograd/evenness.hpp). The outputs of a strip and
 // a tile of filters which are not are summed as the definition has it; so are NaN and infinities, and what might
 // overflow on the way.
 // Either way an output depends on nothing outside its window.
@@ -27,11 +27,11 @@
 
 #include "checked.hpp"
 #include "cpu/form.hpp"
-#include "cpu/im2win_division.hpp"
+#include "cpu/im2win/division.hpp"
 #include "cpu/parallel.hpp"
 #include "cpu/sum_inside.hpp"
-#include "cpu/winograd_filter.hpp"
-#include "cpu/winograd_strips.hpp"
+#include "cpu/winograd/filter.hpp"
+#include "cpu/winograd/strips.hpp"
 #include "cpu/write_sums.hpp"
 
 namespace im2win::cpu {

@@ -6,7 +6,7 @@
 
 #include "backend.hpp"
 #include "cuda/fused/tile.hpp"
-#include "cuda/im2win_tile.hpp"
+#include "cuda/im2win/tile.hpp"
 
 namespace im2win::cuda {
 

@@ -1,7 +1,7 @@
 // Algorithm 3 of the paper: the im2win transform, the packing of the filter, and their product.
 
 #include "cuda/algorithms.hpp"
-#include "cuda/im2win_product.cuh"
+#include "cuda/im2win/product.cuh"
 #include "cuda/transform.hpp"
 
 namespace im2win::cuda {

@@ -9,7 +9,7 @@
 
 #include "checked.hpp"
 #include "cuda/algorithms.hpp"
-#include "cuda/im2win_product.cuh"
+#include "cuda/im2win/product.cuh"
 #include "cuda/launch.cuh"
 #include "lowering.hpp"
 

@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "checked.hpp"
-#include "cuda/im2win_tile.hpp"
+#include "cuda/im2win/tile.hpp"
 #include "problem.hpp"
 
 namespace im2win::cuda {

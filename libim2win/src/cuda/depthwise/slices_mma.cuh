@@ -1,0 +1,293 @@
+// Depthwise convolution in NHWC of 16-bit elements by tensor cores. A tap's weights of 8 channels are
+// a diagonal matrix. Two of them, one below the other, turn the words of two neighbouring pixels, 8
+// channels each, into those taps' part of 8 sums. Such words of 16 pixels are the other factor: 8 of
+// each of a warp's units.
+//
+// Warps go down the image as those of depthwise/slices.cuh do, each with 16 channels.
+#pragma once
+
+#include "cuda/depthwise/mma.cuh"
+#include "cuda/depthwise/slices_band.cuh"
+#include "cuda/depthwise/slices_rows.cuh"
+
+namespace im2win::cuda {
+
+/// Rows of the input in shared memory: [unit][octet of channels][pixel of a strip]. Of a stride, even
+/// pixels come before odd ones. So the words of an octet below a tap of 8 outputs are contiguous: in
+/// different banks.
+template <int kTaps, int kStride>
+struct SliceOctets {
+  static constexpr int kWords = 2;   // of a slice, an octet each
+  static constexpr int kSlices = 1;  // of a warp
+  static constexpr int kReach = (kMmaStripColumns - 1) * kStride + kTaps;
+  static constexpr int kOctetBytes = round_up(kReach, kStride) * 16;
+  static constexpr int kUnitBytes = kWords * kOctetBytes;
+  static constexpr int kRowBytes = 2 * kUnitBytes;
+  static constexpr int kRingBytes = kMmaSlicesRingBytes;
+  static constexpr int kPixelStep = 8, kStepBytes = kPixelStep / kStride * 16;
+
+  __device__ __forceinline__ static constexpr int offset(int pixel) {
+    return pixel % kStride * (kOctetBytes / kStride) + pixel / kStride * 16;
+  }
+
+  __device__ __forceinline__ static SliceWord word() {
+    const int lane = threadIdx.x % 32, unit = lane / 16, octet = lane % 2, pixel = lane / 2 % 8;
+    return {unit, octet, pixel, unit * kUnitBytes + octet * kOctetBytes + offset(pixel)};
+  }
+
+  __device__ __forceinline__ static SliceStrip strip(const SlicesGrid& grid, int pair, int unit) {
+    const auto [strips, slice] = grid.slices.divide(pair);
+    const auto [image, strip] = grid.strips.divide(2 * strips + unit);
+    return {slice, image < grid.images ? strip * grid.columns : grid.q, image};
+  }
+
+  /// What the lane tells load_fragments(), for the first tap of the first octet: pixels of both
+  /// units, then those one further.
+  __device__ __forceinline__ static int fragments() {
+    const int lane = threadIdx.x % 32;
+    return lane / 8 % 2 * kUnitBytes + lane / 16 * offset(1) + lane % 8 * 16;
+  }
+};
+
+/// The fragments of the diagonal matrices: of each tap and octet, what a lane has of the octet's
+/// channel lane / 4, which is all zeros but for one lane of four.
+template <int kTaps>
+struct DiagonalWeights {
+  uint32_t fragments[kTaps][2][kTaps];
+
+  __device__ __forceinline__ explicit DiagonalWeights(const uint16_t* filters) {
+    const int lane = threadIdx.x % 32, channel = lane / 4;
+    const uint32_t place = channel / 2 == lane % 4 ? 1u << 16 * (channel % 2) : 0;
+#pragma unroll
+    for (int octet = 0; octet < 2; ++octet) {
+      const uint16_t* const filter = filters + (8 * octet + channel) * kTaps * kTaps;
+#pragma unroll
+      for (int i = 0; i < kTaps * kTaps; ++i)
+        fragments[i / kTaps][octet][i % kTaps] = filter[i] * place;
+    }
+  }
+};
+
+/// The sums of the rows of outputs whose windows hold a row of the input: of both octets, of both
+/// units' outputs.
+template <class Element, int kTaps, int kStride>
+struct OctetSums {
+  using Phases = BandPhases<kTaps, kStride>;
+  using Layout = SliceOctets<kTaps, kStride>;
+  float sums[Phases::kLive][2][4] = {};
+
+  /// A row of the input at `address`. Rows of outputs outside the band gather sums, too, which nobody
+  /// reads.
+  __device__ __forceinline__ void add(int phase, const DiagonalWeights<kTaps>& weights,
+                                      uint32_t address) {
+    // Column by column, so that products that wait for each other's sums are far apart.
+#pragma unroll
+    for (int s = 0; s < kTaps; s += 2) {
+      const bool is_pair = s + 1 < kTaps;
+      uint32_t pixels[2][4];
+#pragma unroll
+      for (int octet = 0; octet < 2; ++octet) {
+        const uint32_t words = address + octet * Layout::kOctetBytes + Layout::offset(s);
+        is_pair ? load_fragments(words, pixels[octet]) : load_two_fragments(words, pixels[octet]);
+      }
+#pragma unroll
+      for (int r = phase % kStride; r < kTaps; r += kStride) {
+#pragma unroll
+        for (int octet = 0; octet < 2; ++octet) {
+          float(&sum)[4] = sums[Phases::live(phase, r)][octet];
+          const uint32_t* const weight = weights.fragments[r][octet] + s;
+          if (is_pair)
+            multiply_16<Element>(sum, pixels[octet], weight[0], weight[1]);
+          else
+            multiply_8<Element>(sum, pixels[octet], weight[0]);
+        }
+      }
+    }
+  }
+
+  /// The sums that are complete then; they start anew after this.
+  __device__ __forceinline__ void take(int phase, float (&taken)[2][4]) {
+    float(&live)[2][4] = sums[Phases::live(phase, kTaps - 1)];
+#pragma unroll
+    for (int i = 0; i < 8; ++i) {
+      taken[i / 4][i % 4] = live[i / 4][i % 4];
+      live[i / 4][i % 4] = 0;
+    }
+  }
+};
+
+/// A warp's outputs of a row in shared memory, between the lanes that compute pairs of channels and
+/// those that store words. Lane i's word is [unit][pixel][octet]: sectors of memory are stored whole.
+/// A word lies empty after each 8, so that a matrix's rows, every other word, are in different banks.
+struct OutputStage {
+  static constexpr int kBytes = (32 + 32 / 8) * 16;
+
+  __device__ __forceinline__ static constexpr int offset(int unit, int pixel, int octet) {
+    const int word = 16 * unit + 2 * pixel + octet;
+    return (word + word / 8) * 16;
+  }
+};
+
+/// The word of outputs that a lane stores, 8 channels of a pixel, as that which it copies of the
+/// input.
+template <class Layout>
+struct LaneWord {
+  SliceWord word;
+  int k, q;
+  int image;
+  bool is_inside;  // of the tensor
+
+  __device__ __forceinline__ LaneWord(const SlicesGrid& grid, const SlicesPlace& at)
+      : word(Layout::word()) {
+    const SliceStrip strip = Layout::strip(grid, at.pair, word.unit);
+    k = 8 * word.pixel_word(strip, Layout::kWords);
+    q = strip.q + word.pixel;
+    image = strip.image;
+    is_inside = k < grid.c && q < grid.q && word.pixel < grid.columns;
+  }
+};
+
+/// Finishes and stores rows of outputs. A lane computes two channels of each octet of both units'
+/// pixels number lane / 4, and stores its word.
+template <class Element, int kTaps, int kStride, bool kIsClamp>
+class WordWriter {
+  using Layout = SliceOctets<kTaps, kStride>;
+
+ public:
+  __device__ __forceinline__ WordWriter(const DepthwiseArguments<Element, float>& arguments,
+                                        const SlicesGrid& grid, const SlicesPlace& at,
+                                        unsigned char* stage)
+      : a_(arguments), grid_(grid), at_(at), clamp_(a_.clamp) {
+    const LaneWord<Layout> mine(grid, at);
+    is_stored_ = mine.is_inside;
+    const int64_t row = int64_t{at.first_n + mine.image} * grid.p + at.first_p;
+    row_bytes_ = grid.q * grid.c * int{sizeof(Element)};
+    to_ = reinterpret_cast<unsigned char*>(a_.outputs.data() + mine.q * grid.c + mine.k) +
+          row * row_bytes_;
+    const int lane = threadIdx.x % 32;
+    pairs_ = shared_address(stage) + OutputStage::offset(0, lane / 4, 0) + lane % 4 * 4;
+    word_ = shared_address(stage) +
+            OutputStage::offset(mine.word.unit, mine.word.pixel, mine.word.number);
+#pragma unroll
+    for (int octet = 0; octet < 2; ++octet) {
+      const int k = first_channel(octet);
+#pragma unroll
+      for (int i = 0; i < 2; ++i)
+        if (kIsClamp && k < grid.c) biases_[octet][i] = a_.outputs.bias(k + i);
+    }
+    asm volatile("" : "+r"(pairs_), "+r"(word_), "+r"(is_stored_));
+  }
+
+  /// The next row of the band, number `row`, of images from n on.
+  __device__ __forceinline__ void write(int n, int row, const float (&sums)[2][4]) {
+#pragma unroll
+    for (int octet = 0; octet < 2; ++octet) {
+#pragma unroll
+      for (int unit = 0; unit < 2; ++unit) {
+        float values[2] = {sums[octet][2 * unit] + biases_[octet][0],
+                           sums[octet][2 * unit + 1] + biases_[octet][1]};
+        if constexpr (!kIsClamp) finish(n, at_.first_p + row, unit, octet, values);
+        const Pair<Element> pair = pair_of<Element>(values[0], values[1]);
+        store_shared(pairs_ + OutputStage::offset(unit, 0, octet),
+                     reinterpret_cast<const uint32_t&>(pair));
+      }
+    }
+    __syncwarp();
+    uint4 word = load_shared_word(word_);
+    if constexpr (kIsClamp) {
+      for (uint32_t* bits : {&word.x, &word.y, &word.z, &word.w}) {
+        auto& pair = reinterpret_cast<Pair<Element>&>(*bits);
+        pair = clamp_(pair);
+        finiteness_.add(pair);
+      }
+    }
+    if (is_stored_ != 0) *reinterpret_cast<uint4*>(to_) = word;
+    to_ += row_bytes_;
+    __syncwarp();
+  }
+
+  /// To the band of the next images.
+  __device__ __forceinline__ void next() {
+    to_ += (int64_t{grid_.images} * grid_.p - at_.rows) * row_bytes_;
+  }
+
+  /// False if what the lane stored may be wrong: zeros beside the diagonals and in the padding make
+  /// NaN of infinite factors that are not an output's own.
+  __device__ __forceinline__ bool is_right() const { return !kIsClamp || finiteness_.is_finite(); }
+
+ private:
+  __device__ __forceinline__ int first_channel(int octet) const {
+    const int slice = Layout::strip(grid_, at_.pair, 0).slice;
+    return (slice * Layout::kWords + octet) * 8 + int(threadIdx.x % 4) * 2;
+  }
+
+  /// Whatever the epilogue.
+  __device__ __forceinline__ void finish(int n, int p, int unit, int octet,
+                                         float (&values)[2]) const {
+    const SliceStrip strip = Layout::strip(grid_, at_.pair, unit);
+    const int pixel = threadIdx.x % 32 / 4, q = strip.q + pixel, k = first_channel(octet);
+    if (k >= grid_.c || q >= grid_.q || pixel >= grid_.columns) return;
+#pragma unroll
+    for (int i = 0; i < 2; ++i)
+      values[i] = finish_or_compute(a_, n + strip.image, k + i, p, q, values[i]);
+  }
+
+  const DepthwiseArguments<Element, float>& a_;
+  const SlicesGrid& grid_;
+  const SlicesPlace& at_;
+  PairClamp<Element> clamp_;
+  Finiteness<Element> finiteness_;
+  float biases_[2][2] = {};  // of each octet's two channels
+  int is_stored_;            // whether the lane's word is
+  unsigned char* to_;        // the next one
+  int row_bytes_;
+  uint32_t pairs_, word_;  // what the lane has of the stage
+};
+
+/// Computes all of the lane's words again. It works out where they are by itself, so that nothing is
+/// kept for it.
+template <int kTaps, int kStride, class Element>
+__device__ __noinline__ void correct(const DepthwiseArguments<Element, float>& a,
+                                     const SlicesGrid& grid, int warp) {
+  const SlicesPlace at(grid, warp, a.vertical, kStride, kTaps);
+  const LaneWord<SliceOctets<kTaps, kStride>> mine(grid, at);
+  if (mine.is_inside) write_exact(a, grid, at, at.first_n + mine.image, mine.k, 8, mine.q, 1);
+}
+
+/// Of dynamic shared memory, a warp.
+inline constexpr int kMmaSlicesWarpBytes = kMmaSlicesRingBytes + OutputStage::kBytes;
+
+template <class Element, int kTaps, int kStride, bool kIsClamp>
+__global__ void __launch_bounds__(32 * kSlicesWarps, 4)
+    depthwise_slices_mma_kernel(const __grid_constant__ DepthwiseArguments<Element, float> a,
+                                const __grid_constant__ SlicesGrid grid) {
+  using Layout = SliceOctets<kTaps, kStride>;
+  const int block_warp = __shfl_sync(~0u, static_cast<int>(threadIdx.x / 32), 0);
+  const int warp = static_cast<int>(blockIdx.x) * kSlicesWarps + block_warp;
+  if (warp >= grid.warps) return;
+  const SlicesPlace at(grid, warp, a.vertical, kStride, kTaps);
+  unsigned char* const ring = dynamic_shared<unsigned char>() + block_warp * kMmaSlicesWarpBytes;
+  SliceRows<Element, kTaps, kStride, Layout> rows(a, grid, at, ring);
+  follow();
+  rows.start(a.filter, grid, at);
+  const DiagonalWeights<kTaps> weights(reinterpret_cast<const uint16_t*>(rows.filters()));
+  rows.proceed();
+
+  uint32_t pixels = shared_address(ring) + Layout::fragments();
+  asm volatile("" : "+r"(pixels));
+  WordWriter<Element, kTaps, kStride, kIsClamp> writer(a, grid, at, ring + kMmaSlicesRingBytes);
+  for (int turn = 0; turn < at.turns; ++turn) {
+    OctetSums<Element, kTaps, kStride> sums;
+    go_down<kTaps, kStride>(
+        grid, at, rows, [&](int phase, uint32_t slot) { sums.add(phase, weights, pixels + slot); },
+        [&](int phase, int row) {
+          float taken[2][4];
+          sums.take(phase, taken);
+          if (row >= 0) writer.write(at.first_n + turn * grid.images, row, taken);
+        });
+    writer.next();
+  }
+  if (!writer.is_right()) correct<kTaps, kStride>(a, grid, warp);
+}
+
+}  // namespace im2win::cuda

@@ -1,0 +1,354 @@
+#include "cuda/depthwise/tile.hpp"
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+
+#include "checked.hpp"
+
+namespace im2win::cuda {
+namespace {
+
+/// Sizes that 32-bit arithmetic within an image takes, whatever the tile.
+bool is_narrow(const Problem& problem) {
+  constexpr int64_t kMaxElements = 1 << 30;
+  const auto fits = [&](int64_t c, int64_t h, int64_t w) {
+    return h < kMaxElements && w < kMaxElements && h * w < kMaxElements &&
+           c < kMaxElements / std::max<int64_t>(h * w, 1);
+  };
+  return fits(problem.c, problem.h, problem.w) && fits(problem.c, problem.p, problem.q) &&
+         fits(problem.n, problem.c, problem.p) &&
+         std::max({problem.padding_top, problem.padding_bottom, problem.padding_left,
+                   problem.padding_right}) < 5;
+}
+
+/// Parts of at most `limit`, all but the last equal.
+int even_share(int64_t count, int64_t limit) {
+  return static_cast<int>(ceil_div(count, ceil_div(count, limit)));
+}
+
+/// Heights of strips to choose from: the largest even shares.
+std::array<int, 4> strip_rows_of(const Problem& problem, int most) {
+  std::array<int, 4> rows{};
+  const int64_t fewest = ceil_div(problem.p, most);
+  for (size_t i = 0; i < rows.size(); ++i)
+    rows[i] = static_cast<int>(ceil_div(problem.p, fewest + static_cast<int64_t>(i)));
+  return rows;
+}
+
+int below(int outputs, int64_t stride, int64_t taps) {
+  return static_cast<int>((outputs - 1) * stride + taps);
+}
+
+/// In rows of the input below a strip, times 2 `resident`: those of all warps, with what it takes
+/// each to start, shared among the resident ones; and half of a warp's own, in which the device
+/// empties. So warps are short, and at any time work on neighbouring images.
+int64_t slices_cost(const Problem& problem, const SlicesTile& tile, int64_t resident) {
+  const int64_t start = problem.r * problem.s / 6;
+  const int64_t rows =
+      tile.turns * std::min<int64_t>(problem.h, below(tile.band_rows, problem.stride_h, problem.r));
+  return 2 * tile.warps(problem.n) * (rows + start) + resident * rows;
+}
+
+SlicesTile with_slices(const Problem& problem, int slice_bytes, int columns) {
+  SlicesTile tile{};
+  tile.columns = columns;
+  tile.images = 1;
+  tile.slices = static_cast<int>(ceil_div(problem.c * element_bytes(problem.dtype), slice_bytes));
+  tile.strips = static_cast<int>(ceil_div(problem.q, columns));
+  return tile;
+}
+
+/// The tile with the cheapest bands and turns.
+std::optional<SlicesTile> choose_bands(const Problem& problem, SlicesTile tile, int64_t resident) {
+  constexpr int kMost = 64;
+  constexpr int64_t kMaxWarps = 1 << 30;
+  if (!is_narrow(problem) || problem.c * element_bytes(problem.dtype) % kDepthwiseWordBytes != 0)
+    return std::nullopt;
+  std::optional<SlicesTile> best;
+  for (int bands = 1; bands <= std::min<int64_t>(kMost, problem.p); ++bands) {
+    tile.band_rows = static_cast<int>(ceil_div(problem.p, bands));
+    tile.bands = static_cast<int>(ceil_div(problem.p, tile.band_rows));
+    for (tile.turns = 1; tile.turns <= std::min<int64_t>(kMost, ceil_div(problem.n, tile.images));
+         ++tile.turns) {
+      if (!best || slices_cost(problem, tile, resident) < slices_cost(problem, *best, resident))
+        best = tile;
+    }
+  }
+  if (best && best->warps(problem.n) > kMaxWarps) return std::nullopt;
+  return best;
+}
+
+/// Filters, input and output may start anywhere within a word. The output takes the input's place.
+PlanesTile with_bytes(const Problem& problem, PlanesTile tile) {
+  const bool whole = tile.rows() >= problem.p;
+  const int64_t input_rows =
+      whole ? problem.h
+            : std::min<int64_t>(problem.h, below(tile.rows(), problem.stride_h, problem.r));
+  const int64_t output_rows = whole ? problem.p : tile.rows();
+  const auto bytes = [&](int64_t elements) {
+    const int64_t size = tile.planes * elements * element_bytes(problem.dtype);
+    return round_up(size + kDepthwiseWordBytes, kDepthwiseWordBytes);
+  };
+  tile.filter_bytes = static_cast<int>(bytes(problem.r * problem.s));
+  tile.shared_bytes =
+      tile.filter_bytes + bytes(std::max(input_rows * problem.w, output_rows * problem.q));
+  return tile;
+}
+
+/// Whether the windows of all strips lie in their words, zeros beside the image left out.
+bool are_windows_inside(const Problem& problem, const MmaPlanesTile& tile) {
+  for (int64_t q = 0; q < problem.q; ++q) {
+    const int64_t strip = (q - tile.first_column) / MmaPlanesTile::kColumns;
+    const int64_t begin = 8 * (strip + tile.first_word);
+    const int64_t first = q - problem.padding_left;
+    const int64_t last = std::min(problem.w, first + problem.s) - 1;
+    if (last >= 0 &&
+        (std::max<int64_t>(first, 0) < begin || last >= begin + 8 * MmaPlanesTile::kWords))
+      return false;
+  }
+  return true;
+}
+
+/// The fewest strips that have all windows inside their words. first_column is at most 0, so that
+/// strip 0 is the first, and even, so that outputs are stored in pairs.
+MmaPlanesTile choose_columns(const Problem& problem) {
+  MmaPlanesTile best{};
+  for (int first_word = 0; first_word >= -1; --first_word) {
+    for (int column = 0; column > -MmaPlanesTile::kColumns; column -= 2) {
+      MmaPlanesTile tile{};
+      tile.first_column = column;
+      tile.first_word = first_word;
+      tile.strips = static_cast<int>(ceil_div(problem.q - column, MmaPlanesTile::kColumns));
+      if ((best.strips == 0 || tile.strips < best.strips) && are_windows_inside(problem, tile))
+        best = tile;
+    }
+  }
+  return best;
+}
+
+/// Words from one image to the next, for `words` of each. Eight words are in different banks where
+/// their numbers differ modulo 8: those of a row's strips do, and the next image's go on from there.
+int spread_images(const MmaPlanesTile& tile, int64_t words) {
+  constexpr int64_t kBankWords = 8;
+  if (tile.images > 1) words += (tile.strips + kBankWords - words % kBankWords) % kBankWords;
+  return static_cast<int>(words);
+}
+
+/// Zeros, the input of these images and the next, and the output.
+int64_t shared_bytes(const MmaPlanesTile& tile) {
+  return kDepthwiseWordBytes * (1 + 2 * int64_t{tile.input_words()}) +
+         int64_t{tile.images} * tile.output_bytes;
+}
+
+/// As slices_cost(). Both ends of a run of memory cost a sector.
+int64_t mma_planes_cost(const Problem& problem, const MmaPlanesTile& tile) {
+  constexpr int64_t kBlock = 256, kRun = 4;
+  const int64_t blocks = ceil_div(problem.n, tile.images) * ceil_div(problem.c, tile.channels) *
+                         ceil_div(problem.p, tile.rows());
+  const int64_t products = tile.warps() * (tile.strip_rows + problem.r - 1) * problem.r * 5;
+  return blocks *
+         (shared_bytes(tile) / kDepthwiseWordBytes + products + kRun * tile.images + kBlock);
+}
+
+constexpr int64_t kWordElements = 8;  // of 16 bits
+
+/// Whether rows of 16 images are worthwhile: most of the images are there, and rows are pairs. Without a
+/// stride, only for many images, and rows that are two parts: strips of others take less time.
+bool is_for_image_rows(const Problem& problem) {
+  using Tile = ImageRowsTile;
+  const auto is_words = [](int64_t elements) { return elements % kWordElements == 0; };
+  return 3 * round_up(problem.n, Tile::kImages) <= 4 * problem.n && problem.w % 2 == 0 &&
+         problem.q % 2 == 0 && is_words(problem.c * problem.h * problem.w) &&
+         is_words(problem.c * problem.p * problem.q) &&
+         (problem.stride_w == 2 || (problem.n >= 4 * Tile::kImages && problem.q > Tile::kColumns &&
+                                    problem.w <= 2 * Tile::kColumns));
+}
+
+/// Some whole planes, or rows of one, by as many warps as there may be for bands that are not low.
+ImageRowsTile with_rows(const Problem& problem, int64_t channels, int64_t rows) {
+  using Tile = ImageRowsTile;
+  Tile tile{};
+  tile.channels = static_cast<int>(channels);
+  tile.pairs = static_cast<int>(ceil_div(problem.q, 2 * Tile::kColumns));
+  tile.bands =
+      std::max(1, std::min(Tile::kMaxWarps / (tile.channels * tile.pairs),
+                           static_cast<int>(ceil_div(rows * problem.stride_h, Tile::kBandInputs))));
+  while (rows % tile.bands != 0) --tile.bands;
+  tile.band_rows = static_cast<int>(rows / tile.bands);
+  const int64_t input_rows =
+      rows >= problem.p
+          ? problem.h
+          : std::min<int64_t>(problem.h, below(tile.rows(), problem.stride_h, problem.r));
+  const auto odd_words = [&](int64_t elements) {
+    return static_cast<int>(ceil_div(elements, kWordElements)) | 1;
+  };
+  tile.input_words = odd_words(channels * input_rows * problem.w + kWordElements - 1);
+  tile.output_words = odd_words(channels * rows * problem.q);
+  tile.shared_bytes =
+      kDepthwiseWordBytes *
+      (Tile::kImages * (tile.input_words + tile.output_words) + 2 * Tile::kZeroWords);
+  return tile;
+}
+
+/// Of the turns of a block, one for some images, those that take the least time(turns).
+template <class Time>
+int64_t fastest_turns(int64_t images, Time time) {
+  int64_t best = 1;
+  for (int64_t turns = 2; turns <= std::min<int64_t>(images, 32); ++turns)
+    if (time(turns) < time(best)) best = turns;
+  return best;
+}
+
+}  // namespace
+
+bool has_depthwise_window(const Problem& problem) {
+  return problem.r == problem.s && (problem.r == 3 || problem.r == 5) &&
+         problem.stride_h == problem.stride_w && (problem.stride_h == 1 || problem.stride_h == 2) &&
+         problem.dilation_h == 1 && problem.dilation_w == 1;
+}
+
+int64_t choose_turns(int64_t tiles, int64_t images, int64_t resident) {
+  // In turns' time: to prepare takes that of one.
+  return fastest_turns(images, [&](int64_t turns) {
+    return ceil_div(tiles * ceil_div(images, turns), resident) * (turns + 1);
+  });
+}
+
+int64_t choose_plane_matrix_turns(int64_t tiles, int64_t images, int64_t resident) {
+  // In half a turn's time: to prepare takes that of three. Blocks do not slow each other down. Long ones start
+  // first, then those for the images left, in the places that the last of the long ones leave, or after them.
+  return fastest_turns(images, [&](int64_t turns) {
+    const int64_t full = tiles * (images / turns), rest = images % turns == 0 ? 0 : tiles;
+    const int64_t long_time = 2 * turns + 3, short_time = 2 * (images % turns) + 3;
+    const int64_t begin = full / resident * long_time, busy = full % resident;
+    const int64_t beside = ceil_div(rest, resident - busy) * short_time;
+    if (busy == 0 || beside <= long_time) return begin + (busy > 0 ? long_time : beside);
+    const int64_t left = rest - (resident - busy) * (long_time / short_time);
+    return begin + long_time + ceil_div(left, resident) * short_time;
+  });
+}
+
+bool is_for_tensor_cores(const Problem& problem) {
+  return element_bytes(problem.dtype) == 2 && problem.stride_h == 1 && problem.w % 2 == 0 &&
+         problem.q % 2 == 0;
+}
+
+std::optional<PlanesTile> choose_planes_tile(const Problem& problem) {
+  // Of 5x5 windows the code is so long that two warps had better read it together.
+  const int threads = problem.r == 5 && problem.stride_h == 1 ? 64 : 32;
+  const int64_t strips = ceil_div(problem.q, kStripSize);
+  if (!is_narrow(problem) || strips > kPlanesMaxThreads) return std::nullopt;
+  const auto fits = [&](const PlanesTile& tile) {
+    return with_bytes(problem, tile).shared_bytes <= kDepthwiseSharedBytes;
+  };
+  PlanesTile tile{1, static_cast<int>(strips), 1, even_share(problem.p, kStripSize), 0, 0};
+  const int64_t bands = ceil_div(problem.p, tile.thread_rows);
+  tile.bands = even_share(bands, std::max<int64_t>(1, threads / strips));
+  while (tile.bands > 1 && !fits(tile)) tile.bands = even_share(bands, tile.bands - 1);
+  while (tile.thread_rows > 1 && !fits(tile)) --tile.thread_rows;
+  // Few products take less time than their input: rather idle lanes than few blocks beside.
+  const int64_t room = problem.r == 3 ? 14 << 10 : kDepthwiseSharedBytes;
+  if (tile.rows() >= problem.p) {
+    tile.planes = std::max(1, threads / tile.threads());
+    while (tile.planes > 1 && with_bytes(problem, tile).shared_bytes > room) --tile.planes;
+  }
+  if (!fits(tile)) return std::nullopt;
+  return with_bytes(problem, tile);
+}
+
+std::optional<ImageRowsTile> choose_image_rows_tile(const Problem& problem) {
+  using Tile = ImageRowsTile;
+  if (!is_narrow(problem) || !is_for_image_rows(problem)) return std::nullopt;
+  std::optional<Tile> best;
+  const auto consider = [&](int64_t channels, int64_t rows) {
+    const Tile tile = with_rows(problem, channels, rows);
+    if (problem.c % channels != 0 || channels * rows * problem.q % kWordElements != 0 ||
+        rows < std::min<int64_t>(problem.p, Tile::kFewRows) || tile.warps() > Tile::kMaxWarps ||
+        tile.shared_bytes > Tile::kSharedBytes)
+      return false;
+    best = tile;
+    return true;
+  };
+  for (int64_t channels = 1; channels <= Tile::kMaxWarps; ++channels)
+    if (consider(channels, problem.p) && best->warps() >= Tile::kFewWarps) return best;
+  if (best || problem.p * problem.q % kWordElements != 0) return best;
+  const int64_t unit = kWordElements / std::gcd(problem.q, kWordElements);
+  for (int64_t tiles = 2; tiles <= problem.p; ++tiles)
+    if (consider(1, round_up(ceil_div(problem.p, tiles), unit))) return best;
+  return std::nullopt;
+}
+
+std::optional<PlaneMatrixTile> choose_plane_matrix_tile(const Problem& problem) {
+  using Tile = PlaneMatrixTile;
+  const int64_t inputs = problem.h * problem.w, outputs = problem.p * problem.q;
+  const auto fits = [&](int64_t elements) {
+    return problem.c * elements % 8 == 0 && elements + elements % 2 <= Tile::kElements;
+  };
+  if (!is_narrow(problem) || problem.n < Tile::kImages || !fits(inputs) || !fits(outputs))
+    return std::nullopt;
+  Tile tile{};
+  tile.table_rows = static_cast<int>(problem.h + (problem.p - 1) * problem.stride_h);
+  tile.table_columns = static_cast<int>(problem.w + (problem.q - 1) * problem.stride_w);
+  const auto words = [](int64_t elements) { return static_cast<int>(ceil_div(elements, 8)) | 1; };
+  tile.input_words = words((Tile::kChannels - 1) * inputs + Tile::kElements);
+  tile.output_words = words(Tile::kChannels * outputs);
+  tile.parts = static_cast<int>(ceil_div(outputs + outputs % 2, 8));
+  const int64_t patch = std::max<int64_t>(
+      kDepthwiseWordBytes * Tile::kImages * tile.output_words,
+      int64_t{sizeof(ElementPlaces)} + 2 * Tile::kChannels * tile.table_elements());
+  tile.shared_bytes = kDepthwiseWordBytes * 2 * tile.buffer_words() + patch;
+  if (tile.shared_bytes > kDepthwiseSharedBytes) return std::nullopt;
+  return tile;
+}
+
+std::optional<MmaPlanesTile> choose_mma_planes_tile(const Problem& problem) {
+  if (!is_narrow(problem) || problem.w > kDepthwiseSharedBytes) return std::nullopt;
+  const MmaPlanesTile columns = choose_columns(problem);
+  if (columns.strips == 0) return std::nullopt;
+  std::optional<MmaPlanesTile> best;
+  const auto consider = [&](int images, int channels, int bands, int strip_rows) {
+    MmaPlanesTile tile = columns;
+    tile.images = images;
+    tile.channels = channels;
+    tile.bands = bands;
+    tile.strip_rows = strip_rows;
+    const bool whole = tile.rows() >= problem.p;
+    if (!whole && images * channels > 1) return;
+    tile.input_rows = static_cast<int>(
+        whole ? problem.h
+              : std::min<int64_t>(problem.h, below(tile.rows(), problem.stride_h, problem.r)));
+    tile.row_words = static_cast<int>(ceil_div(problem.w, 8));
+    tile.image_words = spread_images(tile, int64_t{channels} * tile.input_rows * tile.row_words);
+    const int64_t output = channels * std::min<int64_t>(problem.p, tile.rows()) * problem.q;
+    tile.output_bytes = 16 * spread_images(tile, ceil_div(output + 7, 8));
+    tile.shared_bytes = shared_bytes(tile);
+    if (tile.warps() <= MmaPlanesTile::kMaxWarps && tile.shared_bytes <= kDepthwiseSharedBytes &&
+        (!best || mma_planes_cost(problem, tile) < mma_planes_cost(problem, *best)))
+      best = tile;
+  };
+  for (const int strip_rows : strip_rows_of(problem, MmaPlanesTile::kRows)) {
+    const int most = MmaPlanesTile::kMaxWarps * MmaPlanesTile::kWarpStrips;
+    for (int bands = 1; bands <= std::min<int64_t>(most, ceil_div(problem.p, strip_rows)); ++bands)
+      for (int channels = 1; channels <= MmaPlanesTile::kMaxWarps; ++channels)
+        for (int images = 1; images <= MmaPlanesTile::kWarpStrips; ++images)
+          if (problem.n % images == 0) consider(images, channels, bands, strip_rows);
+  }
+  return best;
+}
+
+std::optional<SlicesTile> choose_slices_tile(const Problem& problem, int64_t resident) {
+  SlicesTile tile = with_slices(problem, kSliceBytes, kStripSize);
+  tile.pairs = static_cast<int>(ceil_div(int64_t{tile.slices} * tile.strips, 2));
+  return choose_bands(problem, tile, resident);
+}
+
+std::optional<SlicesTile> choose_mma_slices_tile(const Problem& problem, int64_t resident) {
+  const int columns = even_share(problem.q, kMmaStripColumns);
+  SlicesTile tile = with_slices(problem, kMmaSliceBytes, columns);
+  if (tile.strips % 2 != 0 && problem.n % 2 == 0) tile.images = 2;
+  tile.pairs = static_cast<int>(tile.slices * ceil_div(int64_t{tile.strips} * tile.images, 2));
+  return choose_bands(problem, tile, resident);
+}
+
+}  // namespace im2win::cuda
