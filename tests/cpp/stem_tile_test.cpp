@@ -273,6 +273,8 @@ void check_choice() {
     expect(!is_chosen(small, IM2WIN_FLOAT32, IM2WIN_MATH_TF32, nhwc), "30 columns in TF32");
     const Problem few = make_problem(3, 227, 8, 7, 7, 2, 2);
     expect(!is_chosen(few, IM2WIN_FLOAT16, IM2WIN_MATH_FP32, nhwc), "few filters");
+    const Problem dense = make_problem(3, 299, 5, 3, 3, 1, 1);
+    expect(is_chosen(dense, IM2WIN_FLOAT16, IM2WIN_MATH_FP32, nhwc) != nhwc, "few, dense windows");
   }
 }
 

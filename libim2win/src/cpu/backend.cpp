@@ -24,7 +24,7 @@ namespace {
 bool never(const Problem&) { return false; }
 
 constexpr Algorithm kAlgorithms[] = {
-    {"depthwise", cpu::refuse_depthwise, cpu::configure_depthwise},
+    {"depthwise", cpu::refuse_depthwise, cpu::configure_depthwise, cpu::is_depthwise_worthwhile},
     {"winograd", cpu::refuse_winograd, cpu::configure_winograd, cpu::is_winograd_worthwhile},
     {"im2win", cpu::refuse_im2win, cpu::configure_im2win, cpu::is_im2win_worthwhile},
     {"mec", cpu::refuse_mec, cpu::configure_mec, never},

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "cpu/depthwise/plan.hpp"
+#include "cpu/im2win.hpp"
 #include "status.hpp"
 
 namespace im2win::cpu {
@@ -47,6 +48,11 @@ std::string refuse_depthwise(const Problem& problem) {
   if (exceeds(kMaxFilterElements, {problem.k, problem.r, problem.s}))
     return text("takes filters of at most ", kMaxFilterElements, " elements");
   return "";
+}
+
+bool is_depthwise_worthwhile(const Problem& problem) {
+  const int64_t few = is_by_channels(problem) ? 4 : 16;
+  return problem.k_per_group() <= few || !is_im2win_worthwhile(problem);
 }
 
 std::unique_ptr<Convolution> configure_depthwise(const Problem& problem, const Target& target) {

@@ -29,6 +29,10 @@ std::unique_ptr<Convolution> configure_stem(const Problem& problem, const Target
 std::string refuse_implicit_gemm(const Problem& problem);
 std::unique_ptr<Convolution> configure_implicit_gemm(const Problem& problem, const Target& target);
 
+std::string refuse_implicit_gemm_tiled(const Problem& problem);
+std::unique_ptr<Convolution> configure_implicit_gemm_tiled(const Problem& problem,
+                                                           const Target& target);
+
 std::string refuse_im2win_basic(const Problem& problem);
 std::unique_ptr<Convolution> configure_im2win_basic(const Problem& problem, const Target& target);
 

@@ -5,6 +5,7 @@
 #include "cuda/algorithms.hpp"
 #include "cuda/device.hpp"
 #include "cuda/fused/stem/tile.hpp"
+#include "cuda/implicit_gemm/choice.hpp"
 #include "cuda/transform.hpp"
 #include "status.hpp"
 
@@ -37,11 +38,13 @@ std::unique_ptr<Convolution> configure_im2win(const Problem& problem, const Targ
 using cuda::Im2winVariant;
 using cuda::fused::Instructions;
 
-/// Three launches take longer than what they save on a problem that one naive kernel finishes within
-/// microseconds.
+/// Others one plain kernel has finished before these have begun: their windows are so small, and a thread goes
+/// through a window's elements one by one.
 bool is_large(const Problem& problem) {
   constexpr double kSmallProducts = 1 << 22;
-  return double(problem.output.elements()) * double(problem.window_elements()) > kSmallProducts;
+  constexpr int64_t kSmallWindow = 32;
+  return problem.window_elements() >= kSmallWindow ||
+         double(problem.output.elements()) * double(problem.window_elements()) > kSmallProducts;
 }
 
 bool is_for_fused(const Problem& problem) {
@@ -52,14 +55,23 @@ bool is_for_stem(const Problem& problem) {
   return is_for_fused(problem) && cuda::fused::stem::is_faster(problem);
 }
 
-/// Many filters of a single channel share their windows, of which depthwise makes nothing.
-bool has_channels_apart(const Problem& problem) { return problem.c > 1 || problem.k == 1; }
+/// Filters of one channel share its windows, of which depthwise makes nothing: im2win_fused merges groups, and takes
+/// a tenth of the time of eight filters a channel. It does not take small windows in float32, nor float64.
+bool is_for_depthwise(const Problem& problem) {
+  if (problem.k_per_group() == 1) return true;
+  if (problem.c == 1) return false;
+  if (problem.dtype == IM2WIN_FLOAT64) return true;
+  return problem.dtype == IM2WIN_FLOAT32 && problem.k_per_group() == 2 &&
+         !cuda::refuse_fused<Instructions::kMma>(problem).empty();
+}
 
 /// For what is there to be compared with, by name.
 bool never(const Problem&) { return false; }
 
 constexpr Algorithm kAlgorithms[] = {
-    {"depthwise", cuda::refuse_depthwise, cuda::configure_depthwise, has_channels_apart},
+    {"depthwise", cuda::refuse_depthwise, cuda::configure_depthwise, is_for_depthwise},
+    {"implicit_gemm_tiled", cuda::refuse_implicit_gemm_tiled, cuda::configure_implicit_gemm_tiled,
+     cuda::implicit_gemm::is_for_tiles},
     {"im2win_stem", cuda::refuse_stem, cuda::configure_stem, is_for_stem,
      cuda::fused_refuses_device<Instructions::kWgmma>},
     {"im2win_fused", cuda::refuse_fused<Instructions::kWgmma>,
@@ -76,7 +88,7 @@ constexpr Algorithm kAlgorithms[] = {
      never},
     {"im2win_basic", cuda::refuse_im2win_basic, cuda::configure_im2win_basic, never},
     {"mec", cuda::refuse_mec, cuda::configure_mec, never},
-    {"implicit_gemm", cuda::refuse_implicit_gemm, cuda::configure_implicit_gemm},
+    {"implicit_gemm", cuda::refuse_implicit_gemm, cuda::configure_implicit_gemm, never},
     {"direct", cuda::refuse_direct, cuda::configure_direct},
 };
 

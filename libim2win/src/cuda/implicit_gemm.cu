@@ -5,16 +5,11 @@
 // Neighbouring threads take neighbouring pixels of one filter: loads of the input and stores
 // coalesce, and the filter's element is the same for a warp. Taps outside the image are skipped.
 //
-// That is the algorithm as the paper has it, in float32, to be compared with. In float64, where none
-// is faster, it is one for use.
-
-#include <cstdlib>
+// That is the algorithm as the paper has it, to be compared with; implicit_gemm_tiled is for use.
 
 #include "checked.hpp"
 #include "cuda/algorithms.hpp"
-#include "cuda/device.hpp"
 #include "cuda/epilogue.cuh"
-#include "cuda/implicit_gemm_f64.cuh"
 #include "cuda/launch.cuh"
 #include "cuda/output_order.cuh"
 #include "cuda/window.cuh"
@@ -93,50 +88,17 @@ class ImplicitGemm final : public Convolution {
   ImplicitGemmArguments arguments_;
 };
 
-class ImplicitGemmF64 final : public Convolution {
- public:
-  explicit ImplicitGemmF64(const Problem& problem)
-      : arguments_(problem),
-        kernel_(std::abs(problem.input.stride[1]) < std::abs(problem.input.stride[3])
-                    ? f64::implicit_gemm_f64_kernel<true>
-                    : f64::implicit_gemm_f64_kernel<false>) {}
-
-  void run(const Buffers& buffers, void* stream) const override {
-    f64::Arguments a = arguments_;
-    a.exact.input = static_cast<const double*>(buffers.input);
-    a.exact.filter = static_cast<const double*>(buffers.filter);
-    a.exact.outputs.bind(buffers);
-    launch("implicit_gemm_f64_kernel", kernel_, a.blocks, f64::kThreads, stream, a);
-  }
-
- private:
-  f64::Arguments arguments_;
-  void (*kernel_)(const f64::Arguments);
-};
-
 }  // namespace
 
 std::string refuse_implicit_gemm(const Problem& problem) {
-  if (problem.dtype == IM2WIN_FLOAT64) {
-    if (problem.window_elements() < (int64_t{1} << 31) - f64::kTaps) return "";
-    return text("takes windows of fewer than 2^31 elements, not ", problem.window_elements());
-  }
-  if (problem.dtype != IM2WIN_FLOAT32)
-    return text("takes float32 and float64, not ", dtype_name(problem.dtype));
+  if (std::string reason = refuse_all_but_float32(problem); !reason.empty()) return reason;
   if (!problem.input.is_nchw()) return "takes dense NCHW tensors: the input is not one";
   if (!problem.filter.is_nchw()) return "takes dense KCRS filters: the filter is not one";
   if (!problem.output.is_nchw()) return "takes dense NCHW tensors: the output is not one";
   return "";
 }
 
-std::unique_ptr<Convolution> configure_implicit_gemm(const Problem& problem, const Target& target) {
-  if (problem.dtype == IM2WIN_FLOAT64) {
-    const CurrentDevice current(target.device);
-    // Older code has no tensor cores for float64.
-    if (ptx_version(f64::implicit_gemm_f64_kernel<true>) < 80)
-      return configure_direct(problem, target);
-    return std::make_unique<ImplicitGemmF64>(problem);
-  }
+std::unique_ptr<Convolution> configure_implicit_gemm(const Problem& problem, const Target&) {
   return std::make_unique<ImplicitGemm>(problem);
 }
 

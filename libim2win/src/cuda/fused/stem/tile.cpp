@@ -197,14 +197,16 @@ Problem rows_of(const Problem& problem, const KernelShape& shape) {
 
 bool is_faster(const Problem& problem) {
   constexpr int64_t kColumns = 56, kFewFilters = 16;
-  if (problem.r < problem.stride_h || problem.s == 1 || problem.k_per_group() < kFewFilters)
-    return false;
+  if (problem.r < problem.stride_h || problem.s == 1) return false;
+  const bool has_few_filters = problem.k_per_group() < kFewFilters;
+  const bool has_rows = problem.output.stride[3] == 1;
   const bool is_tf32 = operands_of(problem) == Operands::kTf32;
   if (!is_tf32 && problem.groups == 1 && has_dense_windows(problem) && suits_runs(problem))
-    return true;
+    return has_rows || !has_few_filters;
+  if (has_few_filters) return false;
   const double idle = double(round_up(problem.q, kColumns) - problem.q) / double(problem.q);
   if (problem.stride_w > 1) return idle <= 1;
-  const bool writes_rows = problem.output.stride[3] == 1 && !is_tf32;
+  const bool writes_rows = has_rows && !is_tf32;
   return problem.c_per_group() > 1 && idle <= (writes_rows ? 0.05 : 0.75);
 }
 

@@ -1,0 +1,22 @@
+#include "cuda/implicit_gemm/choice.hpp"
+
+#include <algorithm>
+
+#include "checked.hpp"
+
+namespace im2win::cuda::implicit_gemm {
+
+int64_t blocks_of(const Problem& problem, int edge) {
+  return problem.groups * ceil_div(problem.k_per_group(), edge) *
+         std::max<int64_t>(ceil_div(problem.output_pixels(), edge), 1);
+}
+
+bool is_for_tiles(const Problem& problem) {
+  constexpr int64_t kShortWindow = 240, kFewBlocks = 128, kLittleWork = 40000;
+  if (problem.dtype != IM2WIN_FLOAT32) return problem.dtype == IM2WIN_FLOAT64;
+  const int64_t window = problem.window_elements();
+  return window <= kShortWindow && blocks_of(problem, kLargeEdge) <= kFewBlocks &&
+         blocks_of(problem, kSmallEdge) * window <= kLittleWork;
+}
+
+}  // namespace im2win::cuda::implicit_gemm

@@ -1,0 +1,20 @@
+// When implicit_gemm_tiled is chosen. Plain host code: it can be tested without a GPU.
+#pragma once
+
+#include <cstdint>
+
+#include "problem.hpp"
+
+namespace im2win::cuda::implicit_gemm {
+
+/// Edges of a block's tile of filters by pixels.
+inline constexpr int kLargeEdge = 64, kSmallEdge = 32;
+
+/// How many blocks have tiles of such an edge.
+int64_t blocks_of(const Problem& problem, int edge);
+
+/// Whether float32 is better multiplied so than by im2win_fused, which packs the filter first and takes 10 us at
+/// least: where windows are short and tiles few. Nothing else is chosen in float64.
+bool is_for_tiles(const Problem& problem);
+
+}  // namespace im2win::cuda::implicit_gemm
