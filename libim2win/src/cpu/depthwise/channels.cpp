@@ -12,17 +12,20 @@ namespace im2win::cpu {
 namespace {
 
 constexpr int64_t kAlignment = 64;
-constexpr int64_t kPanelElements = int64_t{32} * 1024;  // of input rows, if a window fits
-constexpr int64_t kCachedFilterBytes = int64_t{12} * 1024;
+constexpr int64_t kPanelElements = int64_t{32} * 1024;      // of input rows, if a window fits
+constexpr int64_t kCachedFilterBytes = int64_t{12} * 1024;  // in the first-level cache
+constexpr int64_t kNearFilterBytes = int64_t{96} * 1024;    // in the second
 constexpr int64_t kCachedBlockBytes = int64_t{40} * 1024;
 constexpr int64_t kBlockStep = 32;       // channels; whole vectors on any machine
 constexpr int64_t kPackedChannels = 64;  // that a task packs
 
 /// Channels that a block takes in place: all, in the order in which they lie, if their filters stay
-/// in the first-level cache; else so many that the rows they see stay there too.
-int64_t cached_channels(const Problem& problem, int64_t bytes) {
+/// in the first-level cache, or in the second if what they meet comes from memory, of which parts of pixels
+/// take up to four times as long; else so many that the rows they see stay in the first, too.
+int64_t cached_channels(const Problem& problem, int64_t bytes, bool is_from_memory) {
   const int64_t taps = problem.r * problem.s;
-  if (problem.k * taps * bytes <= kCachedFilterBytes) return problem.k;
+  const int64_t filter_bytes = problem.k * taps * bytes;
+  if (filter_bytes <= (is_from_memory ? kNearFilterBytes : kCachedFilterBytes)) return problem.k;
   const int64_t rows = std::min(seen_rows(problem, 1), problem.h);
   const int64_t fitting = kCachedBlockBytes / bytes / (rows * problem.w + taps);
   return std::max(fitting / kBlockStep * kBlockStep, kBlockStep);
@@ -44,13 +47,13 @@ DepthwiseChannels<Element>::DepthwiseChannels(const Problem& problem, const Targ
   constexpr int64_t kBytes = sizeof(Compute);
   filter_bytes_ = pitch_ * problem.r * problem.s * kBytes;
   bias_bytes_ = round_up(pitch_ * kBytes, kAlignment);
-  block_channels_ = writes_in_place_ ? cached_channels(problem, sizeof(Compute))
-                                     : std::min(kBlockChannels, pitch_);
-  channel_blocks_ = writes_in_place_ ? std::max<int64_t>(1, problem.k / block_channels_)
-                                     : ceil_div(problem.k, block_channels_);
   prefetches_ = reads_in_place_ &&
                 (problem.input.elements() + problem.output.elements()) * int64_t{sizeof(Element)} >
                     kCachedBytes;
+  block_channels_ = writes_in_place_ ? cached_channels(problem, sizeof(Compute), prefetches_)
+                                     : std::min(kBlockChannels, pitch_);
+  channel_blocks_ = writes_in_place_ ? std::max<int64_t>(1, problem.k / block_channels_)
+                                     : ceil_div(problem.k, block_channels_);
   streams_ =
       writes_in_place_ && problem.output.elements() * int64_t{sizeof(Element)} > kCachedBytes;
   block_rows_ = balanced_rows(problem.n * problem.p * ceil_div(problem.k, block_channels_),
