@@ -25,6 +25,7 @@
 #include "cpu/filter_tiles.hpp"
 #include "cpu/form.hpp"
 #include "cpu/im2win/division.hpp"
+#include "cpu/im2win/padded_planes.hpp"
 #include "cpu/im2win/planes.hpp"
 #include "cpu/pair_kernels.hpp"
 #include "cpu/parallel.hpp"
@@ -348,6 +349,7 @@ bool multiplies_pairs(const Problem& problem) {
 
 std::unique_ptr<Convolution> configure_im2win(const Problem& problem, const Target& target) {
   if (is_by_planes(problem)) return make_im2win_planes(problem, target);
+  if (is_by_padded_planes(problem)) return make_im2win_padded_planes(problem, target);
   if (multiplies_pairs(problem))
     return std::make_unique<Im2win<BFloat16, BFloat16>>(problem, target);
   return make_form<Converted>(problem, target);
