@@ -5,7 +5,8 @@
 
 Random data; outputs of the first images are checked against float64 before they are timed. On a
 GPU times are a call's in a CUDA graph, for as many images, up to --batch, as make 60 million
-elements of input and output. The table has each network's mean, and the layers where PyTorch is furthest ahead.
+elements of input and output. The table has each network's mean, and the layers where PyTorch is
+furthest ahead.
 """
 
 import json
