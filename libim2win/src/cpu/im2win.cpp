@@ -349,7 +349,8 @@ bool multiplies_pairs(const Problem& problem) {
 
 std::unique_ptr<Convolution> configure_im2win(const Problem& problem, const Target& target) {
   if (is_by_planes(problem)) return make_im2win_planes(problem, target);
-  if (is_by_padded_planes(problem)) return make_im2win_padded_planes(problem, target);
+  if (is_by_padded_planes(problem, multiplies_pairs(problem)))
+    return make_im2win_padded_planes(problem, target);
   if (multiplies_pairs(problem))
     return std::make_unique<Im2win<BFloat16, BFloat16>>(problem, target);
   return make_form<Converted>(problem, target);

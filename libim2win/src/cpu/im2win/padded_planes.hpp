@@ -7,7 +7,8 @@
 
 namespace im2win::cpu {
 
-bool is_by_padded_planes(const Problem& problem);
+/// `multiplies_pairs`: whether it would be by dot products otherwise.
+bool is_by_padded_planes(const Problem& problem, bool multiplies_pairs);
 std::unique_ptr<Convolution> make_im2win_padded_planes(const Problem& problem,
                                                        const Target& target);
 

@@ -19,7 +19,6 @@
 namespace im2win::cpu {
 namespace {
 
-constexpr int64_t kMostTaps = 192;  // above, transposing outputs takes little beside their sums
 constexpr int64_t kPieceOutputs = 192;
 // Neighbouring rows seldom end with a line of a cache, for which two threads should seldom compete.
 constexpr int64_t kMostTaskOutputs = 2048;
@@ -164,20 +163,16 @@ void Im2winPlanes<Compute>::sum_tile(const Buffers& buffers, const Tile& place,
 
 }  // namespace
 
-bool goes_along_planes(const Problem& problem) {
-  const Problem& d = problem;
-  const bool is_dense =
-      d.input.stride[3] == 1 && d.output.stride[3] == 1 && has_taps_side_by_side(d);
-  return (d.dtype == IM2WIN_FLOAT32 || d.dtype == IM2WIN_FLOAT64) && is_dense && d.stride_w == 1 &&
-         range_of<float>(d) && !exceeds(kMostTaps, {d.c_per_group(), d.r, d.s});
-}
-
 bool is_by_planes(const Problem& problem) {
   const Problem& d = problem;
   // A register tile has no more.
   constexpr int64_t kShortest = int64_t{kMaxTileVectors} * kMaxVectorBytes / sizeof(float);
-  return goes_along_planes(d) && !d.is_padded() && d.k_per_group() >= kTileFilters &&
-         run_length(d) >= kShortest && (can_stream(d) || !streams(d));
+  const bool is_dense =
+      d.input.stride[3] == 1 && d.output.stride[3] == 1 && has_taps_side_by_side(d);
+  return (d.dtype == IM2WIN_FLOAT32 || d.dtype == IM2WIN_FLOAT64) && is_dense && d.stride_w == 1 &&
+         !d.is_padded() && d.k_per_group() >= kTileFilters && range_of<float>(d) &&
+         run_length(d) >= kShortest && !exceeds(kMostPlanesTaps, {d.c_per_group(), d.r, d.s}) &&
+         (can_stream(d) || !streams(d));
 }
 
 std::unique_ptr<Convolution> make_im2win_planes(const Problem& problem, const Target& target) {

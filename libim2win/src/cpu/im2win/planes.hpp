@@ -8,8 +8,8 @@
 
 namespace im2win::cpu {
 
-/// Whether outputs, inputs and weights lie so that vectors can go along the rows, and windows are small.
-bool goes_along_planes(const Problem& problem);
+/// Above, transposing outputs takes little beside their sums.
+inline constexpr int64_t kMostPlanesTaps = 192;
 
 bool is_by_planes(const Problem& problem);
 std::unique_ptr<Convolution> make_im2win_planes(const Problem& problem, const Target& target);
