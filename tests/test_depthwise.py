@@ -1,4 +1,4 @@
-"""The kernels of `depthwise` for common windows: dense tensors, 3x3 and 5x5, stride 1 and 2.
+"""The kernels of `depthwise` for common windows: dense tensors, 3x3, 5x5 and 7x7, stride 1 and 2.
 
 Sizes are at the edges of strips, words, slices and bands. Integer data, so that results are exact.
 """
@@ -14,7 +14,7 @@ import capi
 from im2win import reference
 from im2win._library import lib
 from numerics import DTYPES, Array, assert_convolved, integers, normal
-from problems import Problem
+from problems import Problem, same
 from targets import TARGETS, Target, param
 
 SIZES = [(1, 1), (3, 60), (7, 7), (9, 23), (14, 14), (28, 29), (33, 8), (57, 16)]
@@ -75,20 +75,29 @@ BATCHES += [batch(16, 2, h, w, r, 2) for (h, w), r in product([(40, 112), (11, 1
 BATCHES += [batch(70, c, 14, w, r, 1) for (c, w), r in product([(4, 14), (8, 10), (6, 16)], (3, 5))]
 
 
-@pytest.mark.parametrize(("target", "problem", "dtype", "layout"), cases(problems() + BATCHES))
+# By tensor cores, and not: rows that are no pairs, pixels that are no words.
+SEVENS = [
+    Problem(2, c, h, w, c, 7, 7, padding=same(3), groups=c)
+    for c, h, w in ((16, 28, 28), (6, 56, 60), (40, 19, 23), (8, 7, 8))
+]
+
+
+@pytest.mark.parametrize(
+    ("target", "problem", "dtype", "layout"), cases(problems() + BATCHES + SEVENS)
+)
 def test_integers_exactly(target: Target, problem: Problem, dtype: str, layout: str) -> None:
     x, weight = integers(problem.input_shape, dtype), integers(problem.weight_shape, dtype)
     y = run(target, problem, x, weight, layout)
     np.testing.assert_array_equal(y, sums(problem, x, weight).astype(DTYPES[dtype]))
 
 
-@pytest.mark.parametrize(("target", "problem", "dtype", "layout"), cases(problems()[8:16]))
+@pytest.mark.parametrize(("target", "problem", "dtype", "layout"), cases(problems()[8:16] + SEVENS))
 def test_random_data(target: Target, problem: Problem, dtype: str, layout: str) -> None:
     x, weight = normal(problem.input_shape, dtype), normal(problem.weight_shape, dtype)
     assert_convolved(run(target, problem, x, weight, layout), x, weight, problem, "depthwise")
 
 
-MANY = [Problem(700, 512, 5, 7, 512, r, r, padding=((1, 1), (1, 1)), groups=512) for r in (3, 5)]
+MANY = [Problem(700, 512, 5, 7, 512, r, r, padding=((1, 1), (1, 1)), groups=512) for r in (3, 5, 7)]
 
 
 @pytest.mark.parametrize(("target", "problem", "dtype", "layout"), cases(MANY))
@@ -103,6 +112,7 @@ FEW = [
     Problem(2, 16, 9, 12, 16, r, r, stride=(s, s), padding=((2, 1), (1, 2)), groups=16)
     for r, s in product((3, 5), (1, 2))
 ]
+FEW += [Problem(2, 16, 9, 12, 16, 7, 7, padding=((2, 1), (1, 2)), groups=16)]
 FEW += [batch(64 // s**2, 16, 9, 12, r, s) for r, s in product((3, 5), (1, 2))]
 
 

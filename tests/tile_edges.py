@@ -176,5 +176,7 @@ DEPTHWISE = [
         )
     ),
     *(Problem(c=2, h=3, w=3580, k=2, r=r, s=r, padding=same(r // 2), groups=2) for r in (3, 5)),
+    # 7x7 by tensor cores. Every other one is aligned in NCHW.
+    *[Problem(n=2, c=24, h=23, w=28, k=24, r=7, s=7, padding=same(3), groups=24)] * 2,
     Problem(n=2, c=5, h=9, w=11, k=15, r=2, s=3, dilation=(1, 2), groups=5),
 ]

@@ -186,6 +186,15 @@ void check(im2win_dtype dtype, int64_t channels, int64_t size, int64_t kernel, i
   check_mma_planes(problem);
 }
 
+/// 7x7, without a stride.
+void check_sevens(int64_t size, int64_t padding) {
+  check_slices(layer(IM2WIN_FLOAT32, 96, size, 7, 1, padding),
+               choose_slices_tile(layer(IM2WIN_FLOAT32, 96, size, 7, 1, padding), kResident));
+  const Problem problem = layer(IM2WIN_FLOAT16, 96, size, 7, 1, padding);
+  check_mma_slices(problem);
+  if (is_for_tensor_cores(problem)) check_mma_planes(problem);
+}
+
 void check_turns() {
   for (const auto choose : {choose_turns, choose_plane_matrix_turns}) {
     expect(choose(1000, 1, 100) == 1, "one image is one turn");
@@ -206,6 +215,8 @@ int main() {
         for (const int stride : {1, 2})
           for (const int padding : {0, kernel / 2, 4})
             check(dtype, 96, size, kernel, stride, padding);
+  for (const int size : {7, 9, 14, 28, 56, 112, 250})
+    for (const int padding : {0, 3, 4}) check_sevens(size, padding);
   expect(!choose_slices_tile(layer(IM2WIN_FLOAT16, 9, 14, 3, 1, 1), kResident),
          "channels that are no whole words have no tile");
   Problem odd = layer(IM2WIN_FLOAT16, 96, 7, 5, 1, 2);

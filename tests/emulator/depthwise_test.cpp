@@ -115,7 +115,7 @@ im2win_conv2d_desc random_desc() {
   desc.c = desc.k = desc.groups = once_in(4) ? between(1, 40) : 8 * between(1, 10);
   desc.h = once_in(2) ? between(1, 8) : between(9, 40);
   desc.w = once_in(2) ? between(1, 9) : between(10, 33);
-  desc.r = desc.s = once_in(2) ? 3 : 5;
+  desc.r = desc.s = 3 + 2 * between(0, 2);
   desc.stride_h = desc.stride_w = between(1, 2);
   if (once_in(4)) {
     desc.r = between(1, 4), desc.s = between(1, 7);

@@ -100,21 +100,25 @@ bool is_nhwc(const Problem& problem) {
   return problem.input.is_nhwc() && problem.output.is_nhwc() && problem.c > 1;
 }
 
-/// `choose` for the problem's window, stride and epilogue as constants.
-template <class Choose>
-auto choose_kernel(const Problem& problem, Choose choose) {
+/// `choose` for the problem's window, one of those given, stride and epilogue as constants.
+template <int kTaps, int... kMoreTaps, class Choose>
+auto choose_kernel_of(const Problem& problem, Choose choose) {
   using std::bool_constant;
   using std::integral_constant;
   const auto with_stride = [&](auto taps, auto stride) {
     return Clamp<float>::of(problem) ? choose(taps, stride, bool_constant<true>{})
                                      : choose(taps, stride, bool_constant<false>{});
   };
-  const auto with_taps = [&](auto taps) {
-    return problem.stride_h == 1 ? with_stride(taps, integral_constant<int, 1>{})
-                                 : with_stride(taps, integral_constant<int, 2>{});
-  };
-  return problem.r == 3 ? with_taps(integral_constant<int, 3>{})
-                        : with_taps(integral_constant<int, 5>{});
+  if constexpr (sizeof...(kMoreTaps) > 0)
+    if (problem.r != kTaps) return choose_kernel_of<kMoreTaps...>(problem, choose);
+  const integral_constant<int, kTaps> taps;
+  return problem.stride_h == 1 ? with_stride(taps, integral_constant<int, 1>{})
+                               : with_stride(taps, integral_constant<int, 2>{});
+}
+
+template <class Choose>
+auto choose_kernel(const Problem& problem, Choose choose) {
+  return choose_kernel_of<3, 5>(problem, choose);
 }
 
 template <class Element, class Grid>
@@ -145,21 +149,28 @@ std::unique_ptr<Convolution> make_slices(
 
 template <class Element>
 std::unique_ptr<Convolution> configure_slices(const Problem& problem, const Target& target) {
-  const auto kernel = choose_kernel(problem, [](auto taps, auto stride, auto is_clamp) {
-    return depthwise_slices_kernel<Element, taps, stride, is_clamp>;
-  });
+  using Kernel = typename TiledDepthwise<Element, SlicesGrid>::Kernel;
+  const Kernel kernel =
+      choose_kernel_of<3, 5, 7>(problem, [](auto taps, auto stride, auto is_clamp) -> Kernel {
+        if constexpr (is_for_slices<Element>(taps, stride))
+          return depthwise_slices_kernel<Element, taps, stride, is_clamp>;
+        else
+          return nullptr;
+      });
+  if (kernel == nullptr) return nullptr;
   return make_slices<Element>(problem, target, kernel, kSlicesRingBytes, choose_slices_tile);
 }
 
 template <class Element>
 std::unique_ptr<Convolution> configure_mma_slices(const Problem& problem, const Target& target) {
   using Kernel = typename TiledDepthwise<Element, SlicesGrid>::Kernel;
-  const Kernel kernel = choose_kernel(problem, [](auto taps, auto stride, auto is_clamp) -> Kernel {
-    if constexpr (is_for_mma_slices(taps, stride))
-      return depthwise_slices_mma_kernel<Element, taps, stride, is_clamp>;
-    else
-      return nullptr;
-  });
+  const Kernel kernel =
+      choose_kernel_of<3, 5, 7>(problem, [](auto taps, auto stride, auto is_clamp) -> Kernel {
+        if constexpr (is_for_mma_slices(taps, stride))
+          return depthwise_slices_mma_kernel<Element, taps, stride, is_clamp>;
+        else
+          return nullptr;
+      });
   if (kernel == nullptr || ptx_version(kernel) < 80) return nullptr;
   return make_slices<Element>(problem, target, kernel, kMmaSlicesWarpBytes, choose_mma_slices_tile);
 }
@@ -183,7 +194,7 @@ std::unique_ptr<Convolution> configure_mma_planes(const Problem& problem, const 
     return nullptr;
   const auto tile = choose_mma_planes_tile(problem);
   if (!tile) return nullptr;
-  const auto kernel = choose_kernel(problem, [](auto taps, auto, auto is_clamp) {
+  const auto kernel = choose_kernel_of<3, 5, 7>(problem, [](auto taps, auto, auto is_clamp) {
     return depthwise_planes_mma_kernel<Element, taps, is_clamp>;
   });
   const int threads = 32 * tile->warps();
@@ -221,10 +232,12 @@ template <class Element>
 std::unique_ptr<Convolution> configure_mma(const Problem& problem, const Target& target,
                                            bool is_pixel_major) {
   const bool has_window = has_depthwise_window(problem);
-  if (is_pixel_major) return has_window ? configure_mma_slices<Element>(problem, target) : nullptr;
+  if (is_pixel_major)
+    return has_window || is_square(problem, 7) ? configure_mma_slices<Element>(problem, target)
+                                               : nullptr;
   if (auto matrix = configure_plane_matrix<Element>(problem, target)) return matrix;
-  if (!has_window) return nullptr;
-  if (auto rows = configure_image_rows<Element>(problem)) return rows;
+  if (has_window)
+    if (auto rows = configure_image_rows<Element>(problem)) return rows;
   return configure_mma_planes<Element>(problem, target);
 }
 
@@ -237,9 +250,11 @@ std::unique_ptr<Convolution> configure_tiled(const Problem& problem, const Targe
   if constexpr (!std::is_same_v<Element, float>) {
     if (auto mma = configure_mma<Element>(problem, target, is_pixel_major)) return mma;
   }
-  if (!has_depthwise_window(problem)) return nullptr;
-  return is_pixel_major ? configure_slices<Element>(problem, target)
-                        : configure_planes<Element>(problem);
+  const bool has_window = has_depthwise_window(problem);
+  if (is_pixel_major)
+    return has_window || is_square(problem, 7) ? configure_slices<Element>(problem, target)
+                                               : nullptr;
+  return has_window ? configure_planes<Element>(problem) : nullptr;
 }
 
 template <class Element, class Compute>

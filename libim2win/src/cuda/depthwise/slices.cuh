@@ -198,9 +198,15 @@ struct RowWriter {
   }
 };
 
+/// Whether registers suffice for a lane's weights and sums.
+template <class Element>
+constexpr bool is_for_slices(int taps, int stride) {
+  return taps <= 5 || (sizeof(Element) == 4 && stride == 1);
+}
+
 /// Blocks on a multiprocessor, for which registers suffice.
 template <class Element, int kTaps>
-inline constexpr int kSlicesBlocks = kTaps == 3 || sizeof(Element) == 4 ? 4 : 3;
+inline constexpr int kSlicesBlocks = kTaps == 3 || (kTaps == 5 && sizeof(Element) == 4) ? 4 : 3;
 
 template <class Element, int kTaps, int kStride, bool kIsClamp>
 __global__ void __launch_bounds__(32 * kSlicesWarps, (kSlicesBlocks<Element, kTaps>))

@@ -257,8 +257,12 @@ __device__ __noinline__ void correct(const DepthwiseArguments<Element, float>& a
 /// Of dynamic shared memory, a warp.
 inline constexpr int kMmaSlicesWarpBytes = kMmaSlicesRingBytes + OutputStage::kBytes;
 
+/// Blocks on a multiprocessor, for which registers suffice.
+template <int kTaps>
+inline constexpr int kMmaSlicesBlocks = kTaps <= 5 ? 4 : 2;
+
 template <class Element, int kTaps, int kStride, bool kIsClamp>
-__global__ void __launch_bounds__(32 * kSlicesWarps, 4)
+__global__ void __launch_bounds__(32 * kSlicesWarps, kMmaSlicesBlocks<kTaps>)
     depthwise_slices_mma_kernel(const __grid_constant__ DepthwiseArguments<Element, float> a,
                                 const __grid_constant__ SlicesGrid grid) {
   using Layout = SliceOctets<kTaps, kStride>;

@@ -202,10 +202,14 @@ int64_t fastest_turns(int64_t images, Time time) {
 
 }  // namespace
 
+bool is_square(const Problem& problem, int taps) {
+  return problem.r == taps && problem.s == taps && problem.stride_h == problem.stride_w &&
+         (problem.stride_h == 1 || problem.stride_h == 2) && problem.dilation_h == 1 &&
+         problem.dilation_w == 1;
+}
+
 bool has_depthwise_window(const Problem& problem) {
-  return problem.r == problem.s && (problem.r == 3 || problem.r == 5) &&
-         problem.stride_h == problem.stride_w && (problem.stride_h == 1 || problem.stride_h == 2) &&
-         problem.dilation_h == 1 && problem.dilation_w == 1;
+  return is_square(problem, 3) || is_square(problem, 5);
 }
 
 int64_t choose_turns(int64_t tiles, int64_t images, int64_t resident) {
@@ -230,7 +234,8 @@ int64_t choose_plane_matrix_turns(int64_t tiles, int64_t images, int64_t residen
 }
 
 bool is_for_tensor_cores(const Problem& problem) {
-  return element_bytes(problem.dtype) == 2 && problem.stride_h == 1 && problem.w % 2 == 0 &&
+  return element_bytes(problem.dtype) == 2 && problem.stride_h == 1 &&
+         (has_depthwise_window(problem) || is_square(problem, 7)) && problem.w % 2 == 0 &&
          problem.q % 2 == 0;
 }
 

@@ -17,14 +17,16 @@ inline constexpr int64_t kDepthwiseSharedBytes = 48 << 10;
 /// multiples of it, and odd, so that the lanes of a warp meet in few banks of shared memory.
 inline constexpr int kStripSize = 7;
 
-/// Whether strips by tensor cores are worthwhile in NCHW: for 16-bit elements without a stride, in rows that
-/// are copied some elements at a time, and stored so.
+/// Whether strips by tensor cores are worthwhile in NCHW: for 16-bit elements, 3x3, 5x5 or 7x7 without a stride
+/// or dilation, in rows that are copied some elements at a time, and stored so.
 bool is_for_tensor_cores(const Problem& problem);
 
 /// Whether they are in NHWC, for 16-bit elements: where FMAs, not memory, keep the device busy.
-constexpr bool is_for_mma_slices(int taps, int stride) { return taps == 5 && stride == 1; }
+constexpr bool is_for_mma_slices(int taps, int stride) { return taps >= 5 && stride == 1; }
 
-/// Whether there are kernels for the window: 3x3 or 5x5 without dilation, stride 1 or 2.
+/// Whether the window is `taps` x `taps`, not dilated, with a stride of 1 or 2 in both directions.
+bool is_square(const Problem& problem, int taps);
+/// Whether there are kernels for the window, whatever the layout and the elements: 3x3 or 5x5.
 bool has_depthwise_window(const Problem& problem);
 
 /// How many of `images` a block does one after the other, with what it prepares once, where a grid
