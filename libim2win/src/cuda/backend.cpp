@@ -38,13 +38,14 @@ std::unique_ptr<Convolution> configure_im2win(const Problem& problem, const Targ
 using cuda::Im2winVariant;
 using cuda::fused::Instructions;
 
-/// Others one plain kernel has finished before these have begun: their windows are so small, and a thread goes
-/// through a window's elements one by one.
+/// Whether there is enough to do for algorithms of several launches. A thread goes through a window's elements one by
+/// one, so that a plain kernel is done before them with few products of small windows, and with these alone.
 bool is_large(const Problem& problem) {
   constexpr double kSmallProducts = 1 << 22;
   constexpr int64_t kSmallWindow = 32;
-  return problem.window_elements() >= kSmallWindow ||
-         double(problem.output.elements()) * double(problem.window_elements()) > kSmallProducts;
+  const double products = double(problem.output.elements()) * double(problem.window_elements());
+  return !cuda::implicit_gemm::is_for_tiles(problem) &&
+         (problem.window_elements() >= kSmallWindow || products > kSmallProducts);
 }
 
 bool is_for_fused(const Problem& problem) {
@@ -70,8 +71,6 @@ bool never(const Problem&) { return false; }
 
 constexpr Algorithm kAlgorithms[] = {
     {"depthwise", cuda::refuse_depthwise, cuda::configure_depthwise, is_for_depthwise},
-    {"implicit_gemm_tiled", cuda::refuse_implicit_gemm_tiled, cuda::configure_implicit_gemm_tiled,
-     cuda::implicit_gemm::is_for_tiles},
     {"im2win_stem", cuda::refuse_stem, cuda::configure_stem, is_for_stem,
      cuda::fused_refuses_device<Instructions::kWgmma>},
     {"im2win_fused", cuda::refuse_fused<Instructions::kWgmma>,
@@ -89,6 +88,7 @@ constexpr Algorithm kAlgorithms[] = {
     {"im2win_basic", cuda::refuse_im2win_basic, cuda::configure_im2win_basic, never},
     {"mec", cuda::refuse_mec, cuda::configure_mec, never},
     {"implicit_gemm", cuda::refuse_implicit_gemm, cuda::configure_implicit_gemm, never},
+    {"implicit_gemm_tiled", cuda::refuse_implicit_gemm_tiled, cuda::configure_implicit_gemm_tiled},
     {"direct", cuda::refuse_direct, cuda::configure_direct},
 };
 
