@@ -13,14 +13,6 @@
 
 namespace im2win::cpu {
 
-/// Rows of outputs that a task takes: few enough for all threads to have some tasks, and at least 1,
-/// also for an empty batch.
-inline int64_t balanced_rows(int64_t rows, int64_t rows_per_image, int32_t threads) {
-  constexpr int64_t kTasksPerThread = 4;
-  const int64_t balanced = ceil_div(rows, kTasksPerThread * threads);
-  return std::clamp<int64_t>(balanced, 1, rows_per_image);
-}
-
 /// Channels of a panel, at most; whole vectors on any machine.
 constexpr int64_t kBlockChannels = 64;
 

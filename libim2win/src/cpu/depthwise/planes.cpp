@@ -5,16 +5,16 @@
 // beyond the end of a row are what nobody reads.
 //
 //   workspace per thread: padded input, sums
-//   packed filter: weights of a filter, then 1 if all are finite, else 0
+//   packed filter: plane_sums.hpp
 //   panel: phase of row, phase of column, row, column
 
 #include <algorithm>
-#include <cmath>
 #include <vector>
 
 #include "cpu/depthwise/plan.hpp"
 #include "cpu/output.hpp"
 #include "cpu/parallel.hpp"
+#include "cpu/plane_sums.hpp"
 
 namespace im2win::cpu {
 namespace {
@@ -22,7 +22,6 @@ namespace {
 constexpr int64_t kAlignment = 64;
 constexpr int64_t kPanelElements = 4096;  // if a window fits; with the sums, a first-level cache
 constexpr int64_t kTaskOutputs = 16384;   // at least, where there are enough for all threads
-constexpr int64_t kPackedFilters = 64;    // by a task
 
 template <class Element>
 class DepthwisePlanes final : public Convolution {
@@ -33,7 +32,10 @@ class DepthwisePlanes final : public Convolution {
 
   int64_t workspace_bytes() const override { return thread_bytes_ * target_.threads; }
   int64_t packed_filter_bytes() const override { return filter_bytes_; }
-  void pack_filter(const void* filter, void* packed, void*) const override;
+  void pack_filter(const void* filter, void* packed, void*) const override {
+    pack_plane_filters(problem_, static_cast<const Element*>(filter), static_cast<Compute*>(packed),
+                       target_.threads);
+  }
   void run(const Buffers& buffers, void*) const override;
 
  private:
@@ -46,11 +48,8 @@ class DepthwisePlanes final : public Convolution {
 
   void sum_planes(const Buffers& buffers, const Block& block, int64_t begin, int64_t end) const;
   void load_plane(const Element* plane, const Block& block) const;
-  void load_weights(const Element* filter, Compute* weights) const;
   void sum_plane(const Block& block, const Compute* weights, Compute bias) const;
   void sum_inside(const Block& block, const Compute* weights, Compute bias) const;
-  void write_plane(const Buffers& buffers, const OutputWriter<Element, Compute>& writer, int64_t n,
-                   int64_t k, const Block& block) const;
 
   Problem problem_;
   Target target_;
@@ -95,20 +94,9 @@ DepthwisePlanes<Element>::DepthwisePlanes(const Problem& problem, const Target& 
   sums_elements_ = round_up(block_rows_ * pitch_, vector);
   panel_elements_ = d.stride_h * d.stride_w * phase_elements_ + vector;
   constexpr int64_t kBytes = sizeof(Compute);
-  filter_elements_ = d.r * d.s + 1;
+  filter_elements_ = plane_filter_elements(d);
   filter_bytes_ = d.k * filter_elements_ * kBytes;
   thread_bytes_ = round_up((sums_elements_ + panel_elements_) * kBytes, kAlignment);
-}
-
-template <class Element>
-void DepthwisePlanes<Element>::pack_filter(const void* filter, void* packed, void*) const {
-  const Problem& d = problem_;
-  parallel_for(ceil_div(d.k, kPackedFilters), target_.threads, [&](int64_t task, int32_t) {
-    const int64_t begin = task * kPackedFilters;
-    for (int64_t k = begin; k < std::min(begin + kPackedFilters, d.k); ++k)
-      load_weights(static_cast<const Element*>(filter) + k * d.filter.stride[0],
-                   static_cast<Compute*>(packed) + k * filter_elements_);
-  });
 }
 
 template <class Element>
@@ -143,9 +131,9 @@ void DepthwisePlanes<Element>::sum_planes(const Buffers& buffers, const Block& b
       const Compute* weights = filters + k * filter_elements_;
       const bool is_finite = weights[filter_elements_ - 1] != 0;
       const Compute bias = range_ ? writer.bias_of(k) : Compute(0);
-      // The panel holds zeros for the padding, and 0 * Inf would be a NaN that the sum has not.
       is_finite ? sum_plane(block, weights, bias) : sum_inside(block, weights, bias);
-      write_plane(buffers, writer, n, k, block);
+      write_plane_sums(d, buffers, kernels_, writer, range_, n, k, block.p_begin, block.p_end,
+                       block.sums, pitch_);
     }
   }
 }
@@ -175,19 +163,6 @@ void DepthwisePlanes<Element>::load_plane(const Element* plane, const Block& blo
 }
 
 template <class Element>
-void DepthwisePlanes<Element>::load_weights(const Element* filter, Compute* weights) const {
-  bool is_finite = true;
-  for (int64_t r = 0; r < problem_.r; ++r) {
-    for (int64_t s = 0; s < problem_.s; ++s, ++weights) {
-      *weights = static_cast<Compute>(
-          filter[r * problem_.filter.stride[2] + s * problem_.filter.stride[3]]);
-      is_finite = is_finite && std::isfinite(*weights);
-    }
-  }
-  *weights = is_finite ? 1 : 0;
-}
-
-template <class Element>
 void DepthwisePlanes<Element>::sum_plane(const Block& block, const Compute* weights,
                                          Compute bias) const {
   const int64_t count = (block.p_end - block.p_begin - 1) * pitch_ + problem_.q;
@@ -200,38 +175,13 @@ void DepthwisePlanes<Element>::sum_plane(const Block& block, const Compute* weig
 template <class Element>
 void DepthwisePlanes<Element>::sum_inside(const Block& block, const Compute* weights,
                                           Compute bias) const {
-  const Problem& d = problem_;
-  const Range<Compute> range = range_.value_or(unbounded<Compute>());
   for (int64_t p = block.p_begin; p < block.p_end; ++p) {
-    for (int64_t q = 0; q < d.q; ++q) {
+    for (int64_t q = 0; q < problem_.q; ++q) {
       const int64_t start = (p - block.p_begin) * pitch_ + q;
-      Compute sum = 0;
-      for (int64_t tap = 0; tap < d.r * d.s; ++tap) {
-        const int64_t y = p * d.stride_h + tap / d.s * d.dilation_h - d.padding_top;
-        const int64_t x = q * d.stride_w + tap % d.s * d.dilation_w - d.padding_left;
-        if (y < 0 || y >= d.h || x < 0 || x >= d.w) continue;
-        sum += block.panel[start + offsets_[static_cast<size_t>(tap)]] * weights[tap];
-      }
-      sum += bias;
-      block.sums[start] = sum < range.low ? range.low : sum > range.high ? range.high : sum;
+      block.sums[start] = sum_plane_inside(problem_, p, q, block.panel + start, offsets_.data(),
+                                           weights, bias, range_.value_or(unbounded<Compute>()));
     }
   }
-}
-
-template <class Element>
-void DepthwisePlanes<Element>::write_plane(const Buffers& buffers,
-                                           const OutputWriter<Element, Compute>& writer, int64_t n,
-                                           int64_t k, const Block& block) const {
-  const Problem& d = problem_;
-  const int64_t rows = block.p_end - block.p_begin;
-  if (range_) {
-    Element* output =
-        static_cast<Element*>(buffers.output) + offset(d.output, n, k, block.p_begin, 0);
-    kernels_.store({block.sums, pitch_, 1, output, d.output.stride[2], rows, d.q});
-    return;
-  }
-  for (int64_t row = 0; row < rows; ++row)
-    writer.write(n, k, block.p_begin + row, 0, block.sums + row * pitch_, 1, d.q);
 }
 
 }  // namespace

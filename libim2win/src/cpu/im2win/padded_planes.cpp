@@ -5,21 +5,20 @@
 // their planes.
 //
 //   workspace: bias of each filter | for each thread: panel | sums
-//   packed filter: weights of a filter, then 1 if all are finite, else 0
+//   packed filter: plane_sums.hpp
 
 #include "cpu/im2win/padded_planes.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <vector>
 
 #include "checked.hpp"
-#include "cpu/depthwise/plan.hpp"
 #include "cpu/form.hpp"
 #include "cpu/im2win/planes.hpp"
 #include "cpu/kernels.hpp"
 #include "cpu/output.hpp"
 #include "cpu/parallel.hpp"
+#include "cpu/plane_sums.hpp"
 #include "cpu/taps.hpp"
 
 namespace im2win::cpu {
@@ -44,7 +43,7 @@ class Im2winPaddedPlanes final : public Convolution {
         pitch_(seen_columns(problem, problem.q)),
         rows_(rows_of(problem, target)),
         plane_(seen_rows(problem, rows_) * pitch_),
-        filter_pitch_(problem.window_elements() + 1),
+        filter_pitch_(plane_filter_elements(problem)),
         bias_bytes_(round_up(problem.k * int64_t{sizeof(Compute)}, kAlignment)),
         panel_bytes_(bytes_of(problem.c_per_group() * plane_)),
         sums_pitch_(run(rows_) + kTileElements),
@@ -61,7 +60,10 @@ class Im2winPaddedPlanes final : public Convolution {
   int64_t packed_filter_bytes() const override {
     return problem_.k * filter_pitch_ * int64_t{sizeof(Compute)};
   }
-  void pack_filter(const void* filter, void* packed, void*) const override;
+  void pack_filter(const void* filter, void* packed, void*) const override {
+    pack_plane_filters(problem_, static_cast<const Element*>(filter), static_cast<Compute*>(packed),
+                       target_.threads);
+  }
   void run(const Buffers& buffers, void*) const override;
 
  private:
@@ -92,8 +94,6 @@ class Im2winPaddedPlanes final : public Convolution {
   void sum_filters(const Buffers& buffers, const Block& block, int64_t first, int64_t filters,
                    int64_t written) const;
   void sum_inside(const Buffers& buffers, const Block& block, int64_t k, Compute* sums) const;
-  void write_plane(const Buffers& buffers, const OutputWriter<Element, Compute>& writer,
-                   const Block& block, int64_t k, const Compute* sums) const;
 
   const Compute* filter_of(const Buffers& buffers, int64_t k) const {
     return static_cast<const Compute*>(buffers.filter) + k * filter_pitch_;
@@ -126,24 +126,6 @@ int64_t Im2winPaddedPlanes<Element>::rows_of(const Problem& problem, const Targe
       (kPanelBytes / row_bytes - d.c_per_group() * more_rows) / (d.c_per_group() + kTileFilters);
   const int64_t most = balanced_rows(d.n * d.groups * d.p, d.p, target.threads);
   return std::clamp<int64_t>(fitting, 1, most);
-}
-
-template <class Element>
-void Im2winPaddedPlanes<Element>::pack_filter(const void* filter, void* packed, void*) const {
-  const Problem& d = problem_;
-  const int64_t* const stride = d.filter.stride;
-  parallel_for(d.k, target_.threads, [&](int64_t k, int32_t) {
-    const Element* const source = static_cast<const Element*>(filter) + k * stride[0];
-    Compute* weight = static_cast<Compute*>(packed) + k * filter_pitch_;
-    bool is_finite = true;
-    for (int64_t c = 0; c < d.c_per_group(); ++c)
-      for (int64_t r = 0; r < d.r; ++r)
-        for (int64_t s = 0; s < d.s; ++s, ++weight) {
-          *weight = static_cast<Compute>(source[c * stride[1] + r * stride[2] + s * stride[3]]);
-          is_finite = is_finite && std::isfinite(*weight);
-        }
-    *weight = is_finite ? 1 : 0;
-  });
 }
 
 template <class Element>
@@ -217,9 +199,9 @@ void Im2winPaddedPlanes<Element>::sum_filters(const Buffers& buffers, const Bloc
   for (int64_t i = written; i < filters; ++i) {  // a residual may be the output itself
     Compute* const sums = block.sums + i * sums_pitch_;
     const bool is_finite = filter_of(buffers, first + i)[filter_pitch_ - 1] != 0;
-    // The panel holds zeros for the padding, and 0 * Inf would be a NaN that the sum has not.
     if (!is_finite && problem_.is_padded()) sum_inside(buffers, block, first + i, sums);
-    write_plane(buffers, writer, block, first + i, sums);
+    write_plane_sums(problem_, buffers, kernels_, writer, range_, block.n, first + i, block.begin,
+                     block.end, sums, pitch_);
   }
 }
 
@@ -227,42 +209,14 @@ void Im2winPaddedPlanes<Element>::sum_filters(const Buffers& buffers, const Bloc
 template <class Element>
 void Im2winPaddedPlanes<Element>::sum_inside(const Buffers& buffers, const Block& block, int64_t k,
                                              Compute* sums) const {
-  const Problem& d = problem_;
-  const Range<Compute> range = range_.value_or(unbounded<Compute>());
-  const Compute* const weights = filter_of(buffers, k);
   for (int64_t p = block.begin; p < block.end; ++p) {
-    for (int64_t q = 0; q < d.q; ++q) {
+    for (int64_t q = 0; q < problem_.q; ++q) {
       const int64_t start = (p - block.begin) * pitch_ + q;
-      const TapRange rows = taps_inside(d.h, d.r, d.dilation_h, p - d.padding_top);
-      const TapRange columns = taps_inside(d.w, d.s, d.dilation_w, q - d.padding_left);
-      Compute sum = 0;
-      for (int64_t c = 0; c < d.c_per_group(); ++c)
-        for (int64_t r = rows.begin; r < rows.end; ++r)
-          for (int64_t s = columns.begin; s < columns.end; ++s) {
-            const int64_t tap = (c * d.r + r) * d.s + s;
-            sum += block.panel[start + offsets_[static_cast<size_t>(tap)]] * weights[tap];
-          }
-      sum += *bias_of(buffers, k);
-      sums[start] = sum < range.low ? range.low : sum > range.high ? range.high : sum;
+      sums[start] = sum_plane_inside(problem_, p, q, block.panel + start, offsets_.data(),
+                                     filter_of(buffers, k), *bias_of(buffers, k),
+                                     range_.value_or(unbounded<Compute>()));
     }
   }
-}
-
-template <class Element>
-void Im2winPaddedPlanes<Element>::write_plane(const Buffers& buffers,
-                                              const OutputWriter<Element, Compute>& writer,
-                                              const Block& block, int64_t k,
-                                              const Compute* sums) const {
-  const Problem& d = problem_;
-  const int64_t rows = block.end - block.begin;
-  if (range_) {
-    Element* const output =
-        static_cast<Element*>(buffers.output) + offset(d.output, block.n, k, block.begin, 0);
-    kernels_.store({sums, pitch_, 1, output, d.output.stride[2], rows, d.q});
-    return;
-  }
-  for (int64_t row = 0; row < rows; ++row)
-    writer.write(block.n, k, block.begin + row, 0, sums + row * pitch_, 1, d.q);
 }
 
 }  // namespace
