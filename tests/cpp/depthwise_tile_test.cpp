@@ -7,19 +7,12 @@
 #include <optional>
 
 #include "cuda/depthwise/tile.hpp"
+#include "expect.hpp"
 
 namespace {
 
 using namespace im2win;
 using namespace im2win::cuda;
-
-int failures = 0;
-
-void expect(bool condition, const char* what) {
-  if (condition) return;
-  ++failures;
-  std::printf("not so: %s\n", what);
-}
 
 /// Square sizes, batch 128, all tensors dense.
 Problem layer(im2win_dtype dtype, int64_t channels, int64_t size, int64_t kernel, int64_t stride,

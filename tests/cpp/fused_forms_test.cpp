@@ -8,19 +8,12 @@
 #include <vector>
 
 #include "cuda/fused/forms.hpp"
+#include "expect.hpp"
 
 namespace {
 
 using namespace im2win;
 using namespace im2win::cuda::fused;
-
-int failures = 0;
-
-void expect(bool holds, const char* what) {
-  if (holds) return;
-  std::printf("not so: %s\n", what);
-  ++failures;
-}
 
 /// How pixels of a tensor of 8 channels lie.
 enum class Layout { kNhwc, kNchw, kGaps, kFlipped };

@@ -7,13 +7,7 @@
 #include <utility>
 #include <vector>
 
-static int failures = 0;
-
-static void expect(bool is_so, const char* what) {
-  if (is_so) return;
-  ++failures;
-  std::printf("not so: %s\n", what);
-}
+#include "expect.hpp"
 
 template <typename Call>
 static im2win_status status_of(Call call, const std::string& part_of_message) {

@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include "cuda/im2win/tile.hpp"
+#include "expect.hpp"
 
 namespace {
 
@@ -10,14 +11,6 @@ using namespace im2win;
 using namespace im2win::cuda;
 
 constexpr int kMultiprocessors = 132;
-int failures = 0;
-
-void expect(bool condition, const char* what) {
-  if (condition) return;
-  ++failures;
-  std::printf("not so: %s\n", what);
-}
-
 /// Square sizes, no padding, all tensors dense.
 Problem layer(int64_t n, int64_t c, int64_t size, int64_t k, int64_t kernel, int64_t stride) {
   Problem problem{};

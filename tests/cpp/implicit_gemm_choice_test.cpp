@@ -4,19 +4,12 @@
 #include <cstdio>
 
 #include "cuda/implicit_gemm/choice.hpp"
+#include "expect.hpp"
 
 namespace {
 
 using namespace im2win;
 using namespace im2win::cuda;
-
-int failures = 0;
-
-void expect(bool condition, const char* what) {
-  if (condition) return;
-  ++failures;
-  std::printf("not so: %s\n", what);
-}
 
 /// Square sizes, no padding.
 Problem layer(int64_t n, int64_t c, int64_t size, int64_t k, int64_t kernel, int64_t groups = 1) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cuda/fused/stem/shapes.hpp"
+#include "expect.hpp"
 
 namespace {
 
@@ -26,14 +27,6 @@ std::span<const KernelShape> shapes_for(Operands operands) {
   if (operands == Operands::kSplit) return kSplitShapes;
   if (operands == Operands::kTf32) return kTf32Shapes;
   return kShapes;
-}
-
-int failures = 0;
-
-void expect(bool holds, const char* what) {
-  if (holds) return;
-  std::printf("    wrong: %s\n", what);
-  ++failures;
 }
 
 Problem make_problem(int64_t c, int64_t w, int64_t k, int64_t r, int64_t s, int64_t stride_h,
