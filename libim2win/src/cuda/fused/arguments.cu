@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <iterator>
+#include <numeric>
 
 #include "checked.hpp"
 #include "cuda/fused/arguments.cuh"
 #include "cuda/fused/pack_arguments.cuh"
 #include "cuda/fused/raw_lines.hpp"
-#include "cuda/output_order.cuh"
 
 namespace im2win::cuda::fused {
 namespace {
@@ -72,10 +72,14 @@ bool has_unit_words(const Tensor& tensor, int64_t channels, int64_t element_byte
          channels % tile.unit_channels == 0 && has_word_pixels(tensor, element_bytes);
 }
 
-bool has_filter_words(const Problem& problem) {
-  const int64_t bytes = element_bytes(problem.dtype);
-  return problem.output.stride[1] == 1 && problem.k_per_group() * bytes % kUnitBytes == 0 &&
-         has_word_pixels(problem.output, bytes);
+/// See Arguments::filter_word.
+int filter_word(const Problem& problem) {
+  const Tensor& output = problem.output;
+  if (output.stride[1] != 1 || problem.k == 1) return 0;
+  int64_t between = problem.k_per_group();
+  for (const int dimension : {0, 2, 3})
+    if (output.size[dimension] > 1) between = std::gcd(between, output.stride[dimension]);
+  return static_cast<int>(std::gcd(between, kUnitBytes / element_bytes(problem.dtype)));
 }
 
 }  // namespace
@@ -145,9 +149,9 @@ Arguments<Element>::Arguments(const Problem& problem, const TileChoice& choice,
       vectors(has_unit_words(problem.input, channels, element_bytes(problem.dtype), tile)) {
   copies = vectors && are_elements(operands) && !boxed;
   rechecks = forms_sums_again(problem, tile, operands);
-  filters_fastest = OutputOrder(problem).filters_fastest();
   row_word = fused::row_word(problem, tile);
-  words = has_filter_words(problem);
+  filter_word = fused::filter_word(problem);
+  words = filter_word * element_bytes(problem.dtype) == kUnitBytes;
   whole_planes = tile.whole_planes != 0;
   if (filters_boxed) {
     const int batch = traits(operands).batch;

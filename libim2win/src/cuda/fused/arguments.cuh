@@ -1,6 +1,7 @@
 // What a launch of im2win_fused is given, and where a block's tiles are.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "cuda/divisor.hpp"
@@ -85,12 +86,12 @@ struct Arguments {
   int32_t reach;      // input columns that a position's plane and unit reach to the right
   int64_t input_begin, input_end;  // bytes, from element [0, 0, 0, 0], of the whole input
   bool copies;                     // whether units are in the input as they are, and no boxes come
-  bool vectors;          // whether a unit's channels are neighbours in the input, 16-byte aligned
-  bool rechecks;         // whether products may meet elements outside a window
-  bool filters_fastest;  // of the output's dimensions
-  int32_t row_word;      // neighbouring pixels of a filter that are written at once
-  bool words;            // whether 16 filters' outputs are aligned words of 16 bytes
-  bool whole_planes;     // or the planes of eight are: see Tile
+  bool vectors;         // whether a unit's channels are neighbours in the input, 16-byte aligned
+  bool rechecks;        // whether products may meet elements outside a window
+  int32_t row_word;     // neighbouring pixels of a filter that are written at once
+  int32_t filter_word;  // or neighbouring filters of a pixel; 0: there are none
+  bool words;           // whether these are words of 16 bytes
+  bool whole_planes;    // or the planes of eight are: see Tile
   // Whether the kernel before packs the filter, and all before that has ended.
   bool follows_packing = false;
   ExactFilter<Element> exact;
@@ -102,6 +103,7 @@ struct Arguments {
   void write_elements() {
     words = whole_planes = stored = false;
     row_word = 1;
+    filter_word = std::min(filter_word, 1);
   }
 
   /// For an input that is no words of 16 bytes.

@@ -42,16 +42,28 @@ class Writer {
 
   __device__ __forceinline__ void write(Sums<T::kSums>& sums) {
     const int filter = tile_.filter_tile * T::kShape.filters + first_filter();  // of the group
-    const int filters = min(static_cast<int>(a_.filters_per_group) - filter, kPatchFilters);
+    const int left = static_cast<int>(a_.filters_per_group) - filter;
+    const int filters = min(left, kPatchFilters);
     const int64_t k = tile_.group * a_.filters_per_group + filter;
-    if (filters <= 0) return;
-    const Finisher<T> finisher(a_, columns_, k, filters, reinterpret_cast<float4*>(patch_.sums));
-    if (finisher.has_doubts(sums)) finisher.settle(sums);
-    finisher.finish(sums);
+    if (filters > 0) {
+      const Finisher<T> finisher(a_, columns_, k, filters, reinterpret_cast<float4*>(patch_.sums));
+      if (finisher.has_doubts(sums)) finisher.settle(sums);
+      finisher.finish(sums);
+    }
     output_ = a_.outputs.data() + columns_.first_pixel().output + k * a_.outputs.strides()[1];
+    if (a_.filter_word > 0 && !a_.words) {
+      const int of_warpgroup = min(left + first_filter() % kBoxedFilters, kBoxedFilters);
+      if (of_warpgroup <= 0) return;
+      // With both, products of split operands run out of registers.
+      if constexpr (kHalves)
+        if (of_warpgroup <= kBoxedFilters / 2)
+          return write_pixels<kBoxedFilters / 2>(sums, of_warpgroup);
+      return write_pixels<kBoxedFilters>(sums, of_warpgroup);
+    }
+    if (filters <= 0) return;
     if (a_.words) {
       write_words(sums, filters);
-    } else if (filters < kPatchFilters || a_.filters_fastest) {
+    } else if (filters < kPatchFilters) {
       write_some(sums, filters);
     } else if (kMatrices && a_.whole_planes) {
       write_planes(sums);
@@ -264,7 +276,7 @@ class Writer {
     }
   }
 
-  /// Any layout, some of 16 filters.
+  /// NCHW, some of 16 filters.
   __device__ __forceinline__ void write_some(const Sums<T::kSums>& sums, int filters) const {
     float* const to = patch_.sums + lane_ / 4 * kPatchPitch + lane_ % 4 * 2;
 #pragma unroll 1
@@ -289,7 +301,6 @@ class Writer {
 
   /// Of the columns in the patch.
   __device__ __forceinline__ void write_patch(int filters, int first) const {
-    if (a_.filters_fastest) return write_patch_columns(filters, first);
     switch (a_.row_word) {
       case 4: return write_patch_rows<4>(filters, first);
       case 2: return write_patch_rows<2>(filters, first);
@@ -310,27 +321,79 @@ class Writer {
           to_pixels<Element, kWord>(patch_.sums + filter * kPatchPitch + column);
   }
 
-  /// Neighbouring lanes have neighbouring filters; several outputs at a time, as their places come late.
-  __device__ __forceinline__ void write_patch_columns(int filters, int first) const {
-    constexpr int kTogether = 4, kBits = 16;
-    const int64_t stride = a_.outputs.strides()[1];
-    const int count = kPatchColumns * filters;
-    const int reciprocal = (1 << kBits) / filters + 1;  // good for less than `count`
+  /// NHWC, pixels of any filters: the warps of a warpgroup give each other columns, so that a warp has all of the
+  /// warpgroup's filters of some pixels, kFilters at most, which are neighbours in memory. In the patches
+  /// [column][filter]; an odd number of 16 bytes from a column to the next sends eight to different banks.
+  template <int kFilters>
+  __device__ __forceinline__ void write_pixels(const Sums<T::kSums>& sums, int filters) const {
+    constexpr int kPitch = kFilters + kWordFilters;
+    constexpr int kColumns =
+        static_cast<int>(sizeof(patch_.sums) / sizeof(Element)) / kPitch / 8 * 8;  // of a patch
+    static_assert(kColumns > 0 && kColumns <= 32);
+    const int own = first_filter() % kBoxedFilters, warp = thread_ % 128 / 32;
+    Element* const output = output_ - own;
 #pragma unroll 1
-    for (int begin = lane_; begin < count; begin += 32 * kTogether) {
-      int places[kTogether], filter[kTogether];
-      float values[kTogether];
+    for (int first = 0; first < T::kShape.columns; first += 4 * kColumns) {
+      ptx::named_barrier(kPatchesBarrier + warpgroup(), 128);  // all have written what was in them
+      if (own < filters) {
 #pragma unroll
-      for (int i = 0; i < kTogether; ++i) {
-        const int at = min(begin + 32 * i, count - 1), column = at * reciprocal >> kBits;
-        filter[i] = at - column * filters;
-        places[i] = columns_.output_at(first + column);
-        values[i] = patch_.sums[filter[i] * kPatchPitch + column];
+        for (int i = 0; i < T::kShape.columns; i += 4 * kColumns)
+          if (i == first) put_pixels<kPitch, kColumns>(sums, i, own);
       }
+      ptx::named_barrier(kPatchesBarrier + warpgroup(), 128);
+      const int column = first + warp * kColumns + lane_ % kColumns;
+      const int place = column < kPatches * kPatchColumns ? columns_.output_at(column) : kNowhere;
+      switch (a_.filter_word) {
+        case 4: write_patch_pixels<4, kPitch, kColumns>(output, place, filters); break;
+        case 2: write_patch_pixels<2, kPitch, kColumns>(output, place, filters); break;
+        default: write_patch_pixels<1, kPitch, kColumns>(output, place, filters);
+      }
+    }
+  }
+
+  /// So many columns from one on to the patch of each warp of the warpgroup.
+  template <int kPitch, int kColumns>
+  __device__ __forceinline__ void put_pixels(const Sums<T::kSums>& sums, int first,
+                                             int filter) const {
 #pragma unroll
-      for (int i = 0; i < kTogether; ++i)
-        if (places[i] != kNowhere && begin + 32 * i < count)
-          output_[places[i] + filter[i] * stride] = from_compute<Element>(values[i]);
+    for (int i = 0; i < min(T::kShape.columns - first, 4 * kColumns); i += 8) {
+      Patch& patch = block_.patch(thread_ / 128 * 4 + i / kColumns);
+      Element* const to = reinterpret_cast<Element*>(patch.sums) + i % kColumns * kPitch + filter;
+      const float* const sum = &sums.sum[(first + i) / 2];
+      if constexpr (kMatrices) {
+        uint32_t pairs[2];
+        pack<Element>(sum, pairs[0], pairs[1]);
+        ptx::store_transposed(to + lane_ % 8 * kPitch + lane_ / 8 % 2 * 8, pairs[0], pairs[1]);
+      } else {
+#pragma unroll
+        for (int j = 0; j < 4; ++j)
+          to[(lane_ % 4 * 2 + j % 2) * kPitch + lane_ / 4 + j / 2 * 8] =
+              from_compute<Element>(sum[j]);
+      }
+    }
+  }
+
+  /// The columns of the patch, of which each lane has the place of one: neighbouring lanes write neighbouring words of
+  /// filters.
+  template <int kWord, int kPitch, int kColumns>
+  __device__ __forceinline__ void write_patch_pixels(Element* output, int place,
+                                                     int filters) const {
+    using Word = Pixels<Element, kWord>;
+    const unsigned words = static_cast<unsigned>(filters) / kWord, all = kColumns * words;
+    const unsigned columns_on = 32 / words, words_on = 32 - columns_on * words;
+    const auto lane = static_cast<unsigned>(lane_);
+    unsigned column = lane / words, word = lane - column * words;
+    const auto* const patch = reinterpret_cast<const Element*>(patch_.sums);
+#pragma unroll 4
+    for (unsigned i = 0; i < all; i += 32) {
+      const int own = __shfl_sync(~0u, place, static_cast<int>(column));
+      if (column < kColumns && own != kNowhere)
+        *reinterpret_cast<Word*>(output + own + word * kWord) =
+            *reinterpret_cast<const Word*>(patch + column * kPitch + word * kWord);
+      word += words_on;
+      const bool ends = word >= words;
+      word -= ends ? words : 0;
+      column += columns_on + (ends ? 1 : 0);
     }
   }
 
