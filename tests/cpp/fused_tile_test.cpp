@@ -400,6 +400,25 @@ int check_stages() {
   return wrong;
 }
 
+/// Inputs that can come as boxes are not copied, whatever outputs leave as. Others are, where pixels are words of 4
+/// bytes, and come neither by lines nor one by one.
+int check_copies() {
+  int wrong = 0;
+  for (const int64_t k : {3, 255, 256})
+    wrong += !tile_of_pixels(Operands::kHalf, 64, 256, 40, k).boxed();
+  for (const int64_t c : {18, 116, 270}) {
+    const Tile tile = tile_of_pixels(Operands::kHalf, 64, c, 28, 64);
+    wrong += tile.boxed() || tile.raw.stages > 0;
+  }
+  const auto bytes_of = [](int64_t c, bool nhwc) {
+    return copied_bytes(make_problem({2, c, 9, 9}, 8, 1, 1, nhwc), Operands::kHalf);
+  };
+  wrong += bytes_of(24, true) != 16 || bytes_of(116, true) != 8 || bytes_of(18, true) != 4 ||
+           bytes_of(17, true) != 0 || bytes_of(24, false) != 0;
+  if (wrong > 0) std::printf("%d inputs are copied that should not be, or not\n", wrong);
+  return wrong;
+}
+
 void print_layer(const char* name, int64_t c, int64_t size, int64_t k, int64_t kernel,
                  int64_t stride) {
   for (const Operands operands : {Operands::kHalf, Operands::kSplit}) {
@@ -424,6 +443,6 @@ int main() {
   print_layer("conv8", 64, 112, 128, 3, 1);
   print_layer("conv12", 512, 7, 512, 3, 1);
   const int wrong = check_random_problems() + check_pixel_rows() + check_batches() +
-                    check_clusters() + check_stages();
+                    check_clusters() + check_stages() + check_copies();
   return wrong == 0 ? 0 : 1;
 }

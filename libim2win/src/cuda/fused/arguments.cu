@@ -82,6 +82,11 @@ int filter_word(const Problem& problem) {
   return static_cast<int>(std::gcd(between, kUnitBytes / element_bytes(problem.dtype)));
 }
 
+/// Whether a tile's units come from the input, channels that are neighbours if these are.
+bool copies(const Tile& tile) {
+  return tile.unit_columns == 1 && !tile.boxed() && tile.raw.stages == 0;
+}
+
 }  // namespace
 
 template <class Element>
@@ -147,7 +152,7 @@ Arguments<Element>::Arguments(const Problem& problem, const TileChoice& choice,
       input_begin(byte_extent(problem.input, element_bytes(problem.dtype)).begin),
       input_end(byte_extent(problem.input, element_bytes(problem.dtype)).end),
       vectors(has_unit_words(problem.input, channels, element_bytes(problem.dtype), tile)) {
-  copies = vectors && are_elements(operands) && !boxed;
+  copied_bytes = copies(tile) ? fused::copied_bytes(problem, operands) : 0;
   rechecks = forms_sums_again(problem, tile, operands);
   row_word = fused::row_word(problem, tile);
   filter_word = fused::filter_word(problem);

@@ -85,7 +85,8 @@ struct Arguments {
   bool zeros_around;  // whether they have zeros for all that units need and the input has not
   int32_t reach;      // input columns that a position's plane and unit reach to the right
   int64_t input_begin, input_end;  // bytes, from element [0, 0, 0, 0], of the whole input
-  bool copies;                     // whether units are in the input as they are, and no boxes come
+  // Of units that are in the input as they are, and come neither as boxes nor by lines, at a time; or 0.
+  int32_t copied_bytes;
   bool vectors;         // whether a unit's channels are neighbours in the input, 16-byte aligned
   bool rechecks;        // whether products may meet elements outside a window
   int32_t row_word;     // neighbouring pixels of a filter that are written at once
@@ -108,7 +109,8 @@ struct Arguments {
 
   /// For an input that is no words of 16 bytes.
   void refuse_words() {
-    vectors = copies = boxed = stored = zeros_around = false;
+    vectors = boxed = stored = zeros_around = false;
+    copied_bytes = 0;
     if (tile.raw.boxed) tile.raw = {};
   }
 };

@@ -147,7 +147,7 @@ const CostModel::Rates& CostModel::rates(const Tile& tile, bool copied) const {
 }
 
 double CostModel::cycles(const Tile& tile, const KernelShape& shape) const {
-  const Rates& rates = this->rates(tile, has_units_);
+  const Rates& rates = this->rates(tile, has_units_ || copies(tile));
   // A block has this part of a tile's slabs, at most.
   const double share = std::ceil(double(tile.slabs()) / tile.cluster_blocks()) / tile.slabs();
   const double slabs = share * tile.slabs();
@@ -196,7 +196,7 @@ double CostModel::cluster_cycles(const Tile& tile, const KernelShape& shape) {
 }
 
 double CostModel::write_cycles(const Tile& tile, const KernelShape& shape) const {
-  const Rates& rates = this->rates(tile, has_units_);
+  const Rates& rates = this->rates(tile, has_units_ || copies(tile));
   if (tile.stored) return rates.stored_tile + rates.stored_column * shape.columns;
   if (tile.whole_planes) return rates.plane_tile;
   if (problem_.output.stride[1] == 1) return rates.word_column * shape.columns;
@@ -210,7 +210,7 @@ double CostModel::write_cycles(const Tile& tile, const KernelShape& shape) const
 }
 
 double CostModel::slab_cycles(const Tile& tile, const KernelShape& shape) const {
-  const Rates& rates = this->rates(tile, copies_);
+  const Rates& rates = this->rates(tile, copies(tile));
   const double all_units = double(tile.positions) * tile.units;
   const double times = shape.staging_warpgroups < 2 ? rates.few_threads : 1;
   if (tile.raw.transposed()) {
@@ -218,7 +218,9 @@ double CostModel::slab_cycles(const Tile& tile, const KernelShape& shape) const 
     const double word = rates.transposed_word + rates.transposed_unit * tile.raw.pixel_positions;
     return word * words * times;
   }
-  const double units = all_units * times;
+  // Copies of 8 and 4 bytes take 1.5 and 2.5 times as long as one of a whole unit.
+  const double copies = this->copies(tile) ? 0.5 + 0.5 * kUnitBytes / copied_bytes_ : 1;
+  const double units = all_units * times * copies;
   if (tile.boxed() || tile.raw.stages == 0)
     return rates.slab + rates.unit * units + rates.position * tile.positions;
   if (tile.raw.boxed) return rates.boxed_slab + rates.boxed_unit * units;

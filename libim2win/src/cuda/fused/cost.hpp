@@ -8,15 +8,16 @@ namespace im2win::cuda::fused {
 
 class CostModel {
  public:
-  /// `has_units`: units are in the input, neighbouring channels.
-  CostModel(const Problem& problem, Operands operands, const Chip& chip, bool has_units)
+  /// `has_units`: units are in the input, neighbouring channels. `copied_bytes`: of which so many at a time can be copied.
+  CostModel(const Problem& problem, Operands operands, const Chip& chip, bool has_units,
+            int copied_bytes)
       : problem_(problem),
         operands_(operands),
         traits_(traits(operands)),
         chip_(chip),
         split_(operands == Operands::kSplit),
         has_units_(has_units),
-        copies_(has_units && are_elements(operands)) {}
+        copied_bytes_(copied_bytes) {}
 
   /// Of the multiprocessor that has most to do.
   double cycles(const Tile& tile, const KernelShape& shape) const;
@@ -26,6 +27,9 @@ class CostModel {
 
   /// Where units are copied as they are, come as boxes, or are transposed; or not.
   const Rates& rates(const Tile& tile, bool copied) const;
+  bool copies(const Tile& tile) const {
+    return copied_bytes_ > 0 && tile.raw.stages == 0 && !tile.boxed();
+  }
   double write_cycles(const Tile& tile, const KernelShape& shape) const;
   double slab_cycles(const Tile& tile, const KernelShape& shape) const;
   /// Of the kernel that packs filters, if these do not come as they are.
@@ -37,7 +41,8 @@ class CostModel {
   Operands operands_;
   OperandTraits traits_;
   Chip chip_;
-  bool split_, has_units_, copies_;
+  bool split_, has_units_;
+  int copied_bytes_;
 };
 
 }  // namespace im2win::cuda::fused

@@ -119,9 +119,9 @@ __device__ __forceinline__ void prepare(const Arguments<typename T::Element>& a)
   switch (threadIdx.x) {
     case 0:
       barriers().slabs.initialize(a.tile.slab_stages,
-                                  a.boxed    ? 1
-                                  : a.copies ? staging
-                                             : arrivals<T>(staging),
+                                  a.boxed              ? 1
+                                  : a.copied_bytes > 0 ? staging
+                                                       : arrivals<T>(staging),
                                   kUsers);
       break;
     case 32:

@@ -36,7 +36,8 @@ class Search {
         unit_columns_(traits_.unit_elements / unit_channels_),
         has_units_(operands != Operands::kSplit && unit_columns_ == 1 &&
                    problem.input.stride[1] == 1 && problem.c_per_group() % unit_channels_ == 0),
-        cost_(problem, operands, chip, has_units_),
+        copied_bytes_(unit_columns_ == 1 ? copied_bytes(problem, operands) : 0),
+        cost_(problem, operands, chip, has_units_, copied_bytes_),
         boxes_(chip.bulk_copies && has_units_ && has_input_boxes(problem, operands)),
         stores_(boxes_ && has_output_boxes(problem, operands, 1)) {}
 
@@ -234,7 +235,7 @@ class Search {
     if (!is_near()) return;
     if (tile_.boxed()) return try_boxes(rows, columns);
     try_stages(rows, columns);
-    if (!chip_.bulk_copies || has_units_) return;
+    if (!chip_.bulk_copies || has_units_ || copied_bytes_ > 0) return;
     RawLines forms[kMaxRawForms];
     const int count = raw_forms(problem_, operands_, tile_, forms);
     for (int i = 0; i < count; ++i) {
@@ -288,7 +289,7 @@ class Search {
     tile_.whole_planes = chip_.bulk_copies && has_whole_planes(problem_, shape_, operands_, tile_);
     if (!fit_stages(problem_, shape_, operands_, chip_, tile_)) return;
     const double cost = cost_.cycles(tile_, shape_);
-    if (best_.kernel >= 0 && cost >= best_.cost) return;
+    if (best_.kernel >= 0 && !is_better(cost)) return;
     best_.kernel = kernel_;
     best_.tile = tile_;
     best_.tile.lead = lead(problem_, shape_, traits_, chip_, tile_);
@@ -296,6 +297,11 @@ class Search {
     best_.cost = cost;
     best_columns_ = columns;
     best_rows_ = rows;
+  }
+
+  /// Than the best: boxes bring in no time what copies take long for.
+  bool is_better(double cost) const {
+    return tile_.boxed() == best_.tile.boxed() ? cost < best_.cost : tile_.boxed();
   }
 
   /// Whether tiles' numbers and the offsets in them fit 32 bits.
@@ -320,6 +326,7 @@ class Search {
   TileChoice& best_;
   int unit_channels_, unit_columns_;
   bool has_units_;  // whether units are in the input, neighbouring channels
+  int copied_bytes_;
   CostModel cost_;
   bool boxes_, stores_;
   int kernel_ = -1;

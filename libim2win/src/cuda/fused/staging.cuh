@@ -158,19 +158,24 @@ class WindowStaging {
 
   /// Unit by unit.
   __device__ __forceinline__ void stage_units(const Source& source) {
-    if (a_.copies) {
-      barriers().slabs.wait_empty(cursor_);
-      copy(source);
-      barriers().slabs.arrive_full_after_copies(cursor_.stage);
-    } else {
-      if constexpr (T::kOperands == Operands::kSplit) {
-        stage_split(source);
-      } else {
+    if constexpr (are_elements(T::kOperands)) {
+      if (a_.copied_bytes > 0) {
         barriers().slabs.wait_empty(cursor_);
-        gather(source);
+        switch (a_.copied_bytes) {
+          case 16: copy<16>(source); break;
+          case 8: copy<8>(source); break;
+          default: copy<4>(source);
+        }
+        return barriers().slabs.arrive_full_after_copies(cursor_.stage);
       }
-      release(cursor_.stage);
     }
+    if constexpr (T::kOperands == Operands::kSplit) {
+      stage_split(source);
+    } else {
+      barriers().slabs.wait_empty(cursor_);
+      gather(source);
+    }
+    release(cursor_.stage);
   }
 
   __device__ __forceinline__ int place_of_position(int position) const {
@@ -178,13 +183,14 @@ class WindowStaging {
     return position + a_.plane_positions.quotient(position) * table_begins(a_.tile);
   }
 
-  /// 16 bytes of neighbouring channels at a time; lanes of one position are neighbours in memory. A
-  /// thread has the same unit all the time, as the number of units divides that of the threads.
+  /// Units of neighbouring channels, so many bytes at a time; lanes of one position are neighbours in memory. A thread
+  /// has the same unit all the time, as the number of units divides that of the threads.
+  template <int kBytes>
   __device__ __forceinline__ void copy(const Source& source) {
-    constexpr int kTogether = 8;
+    constexpr int kTogether = 8, kElements = kBytes / static_cast<int>(sizeof(Moved));
     const int shift = __ffs(a_.tile.units) - 1, apart = threads_ >> shift;
     const int unit = thread_ & (a_.tile.units - 1);
-    const bool exists = unit * kUnitElements < source.channels;
+    const int channels = source.channels - unit * kUnitElements;  // from the unit's first on
     const Moved* from = source.from + unit * kUnitElements;
     const Moved* nowhere = reinterpret_cast<const Moved*>(a_.input);
     char* to = block_.slab(cursor_.stage) + unit * a_.tile.positions_pitch * kUnitBytes;
@@ -197,10 +203,14 @@ class WindowStaging {
       for (int i = 0; i < kTogether; ++i) {
         const int position = first + i * apart;
         if (position >= a_.tile.positions) break;
-        const bool inside = exists && is_inside(place[i]);
-        __pipeline_memcpy_async(to + position * kUnitBytes,
-                                inside ? from + place[i].offset : nowhere, kUnitBytes,
-                                inside ? 0 : kUnitBytes);
+        const bool inside = is_inside(place[i]);
+        const Moved* own = inside ? from + place[i].offset : nowhere;
+#pragma unroll
+        for (int e = 0; e < kUnitElements; e += kElements) {
+          const bool exists = inside && e < channels;
+          __pipeline_memcpy_async(to + position * kUnitBytes + e * sizeof(Moved),
+                                  exists ? own + e : nowhere, kBytes, exists ? 0 : kBytes);
+        }
       }
     }
   }

@@ -34,6 +34,17 @@ bool has_input_boxes(const Problem& problem, Operands operands) {
          problem.w >= problem.stride_w && has_boxes(problem.input, 1, moved_bytes(operands));
 }
 
+int copied_bytes(const Problem& problem, Operands operands) {
+  constexpr int64_t kLeast = 4;  // PTX ISA, cp.async
+  const Tensor& input = problem.input;
+  if (!are_elements(operands) || input.stride[1] != 1) return 0;
+  int64_t between = problem.c_per_group();
+  for (const int dimension : {0, 2, 3})
+    if (input.size[dimension] > 1) between = std::gcd(between, input.stride[dimension]);
+  const int64_t bytes = std::gcd(between * moved_bytes(operands), int64_t{kUnitBytes});
+  return bytes < kLeast ? 0 : static_cast<int>(bytes);
+}
+
 bool has_pixel_rows(const Problem& problem, Operands operands) {
   return are_elements(operands) && problem.n == 1 && problem.r == 1 && problem.s == 1 &&
          problem.stride_h == 1 && problem.stride_w == 1 && !problem.is_padded() &&

@@ -333,6 +333,10 @@ bool has_boxes(const Tensor& tensor, int fastest, int64_t element_bytes);
 /// bytes, and each phase of the strides has some row and column.
 bool has_input_boxes(const Problem& problem, Operands operands);
 
+/// How many bytes of a pixel's neighbouring channels can be copied at a time, to units of the same elements: 16, 8 or 4;
+/// or 0, if none.
+int copied_bytes(const Problem& problem, Operands operands);
+
 /// Whether it can come as boxes of rows of pixels: windows are single pixels, of one image, whose rows are
 /// runs.
 bool has_pixel_rows(const Problem& problem, Operands operands);
