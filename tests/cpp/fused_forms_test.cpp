@@ -47,6 +47,7 @@ Problem make_problem(int64_t n, int64_t h, int64_t w, const Windows& windows, La
   problem.p = (h + windows.padding - windows.r) / windows.stride + 1;
   problem.q = (w + windows.padding - windows.s) / windows.stride + 1;
   problem.input = tensor_of(n, h, w, layout);
+  problem.filter = tensor_of(problem.k, windows.r, windows.s, layout);
   problem.output = problem.residual = tensor_of(n, problem.p, problem.q, layout);
   problem.has_residual = true;
   return problem;
@@ -68,10 +69,33 @@ std::vector<std::array<int64_t, 3>> places(const Problem& problem) {
   return all;
 }
 
+/// Of each output: the inputs and the elements of the first filter that it is the sum of, by their places.
+std::vector<std::array<int64_t, 3>> products(const Problem& problem) {
+  std::vector<std::array<int64_t, 3>> all;
+  const Tensor &input = problem.input, &filter = problem.filter, &output = problem.output;
+  for (int64_t p = 0; p < problem.p; ++p)
+    for (int64_t q = 0; q < problem.q; ++q)
+      for (int64_t r = 0; r < problem.r; ++r)
+        for (int64_t s = 0; s < problem.s; ++s) {
+          const int64_t y = p * problem.stride_h + r * problem.dilation_h - problem.padding_top;
+          const int64_t x = q * problem.stride_w + s * problem.dilation_w - problem.padding_left;
+          if (y < 0 || y >= problem.h || x < 0 || x >= problem.w) continue;
+          for (int64_t c = 0; c < problem.c; ++c)
+            all.push_back({p * output.stride[2] + q * output.stride[3],
+                           c * input.stride[1] + y * input.stride[2] + x * input.stride[3],
+                           c * filter.stride[1] + r * filter.stride[2] + s * filter.stride[3]});
+        }
+  std::sort(all.begin(), all.end());
+  return all;
+}
+
 /// What im2win_fused asks for, one after another.
 std::array<Problem, 3> forms_of(const Problem& problem) {
   const Problem merged = with_merged_images(problem);
   return {merged, with_merged_rows(merged), with_images_as_rows(problem)};
+}
+Problem patches_of(const Problem& problem) {
+  return with_rows_as_columns(with_columns_as_channels(problem));
 }
 
 void check_places() {
@@ -88,6 +112,45 @@ void check_places() {
     for (const Problem& form : forms_of(problem))
       expect(places(form) == places(problem), "outputs and their windows are where they were");
   }
+}
+
+void check_products() {
+  std::mt19937 random(2023);
+  const auto between = [&](int64_t low, int64_t high) {
+    return std::uniform_int_distribution<int64_t>(low, high)(random);
+  };
+  for (int i = 0; i < 2000; ++i) {
+    const int64_t stride = between(1, 3), r = between(1, 3);
+    const Windows windows = {i % 3 == 0 ? stride : r, stride * between(1, 2), stride,
+                             i % 2 == 0 ? 0 : between(0, 3)};
+    const Problem problem =
+        make_problem(1, between(6, 9), between(6, 9), windows, static_cast<Layout>(i % 4));
+    const Problem columns = with_columns_as_channels(problem);
+    for (const Problem& form : {columns, with_rows_as_columns(columns)}) {
+      expect(places(form) == places(problem), "outputs of patches are where they were");
+      expect(products(form) == products(problem), "and the same sums");
+    }
+  }
+}
+
+void check_patches() {
+  const auto form_of = [](int64_t n, int64_t h, int64_t w, Windows windows, Layout layout) {
+    const Problem form = with_merged_images(patches_of(make_problem(n, h, w, windows, layout)));
+    return std::array<int64_t, 5>{form.c, form.h, form.w, form.r, form.s};
+  };
+  using Sizes = std::array<int64_t, 5>;
+  expect(form_of(3, 8, 12, {4, 4, 4}, Layout::kNhwc) == Sizes{32, 6, 12, 1, 4},
+         "patches: rows of their rows, of all images");
+  expect(form_of(3, 9, 13, {4, 4, 4}, Layout::kNhwc) == Sizes{32, 9, 3, 4, 1},
+         "rows and columns that no patch has");
+  expect(form_of(3, 12, 12, {8, 8, 4}, Layout::kNhwc) == Sizes{32, 12, 3, 8, 2},
+         "windows of two steps");
+  expect(form_of(3, 12, 12, {8, 8, 4, 2}, Layout::kNhwc) == Sizes{8, 12, 12, 8, 8},
+         "half a step of padding");
+  expect(form_of(3, 8, 12, {4, 4, 4}, Layout::kNchw) == Sizes{8, 8, 12, 4, 4},
+         "columns with channels between");
+  expect(form_of(3, 8, 12, {4, 3, 4}, Layout::kNhwc) == Sizes{8, 8, 12, 4, 3},
+         "windows of less than a step");
 }
 
 void check_sizes() {
@@ -121,6 +184,8 @@ void check_groups() {
 
 int main() {
   check_places();
+  check_products();
+  check_patches();
   check_sizes();
   check_groups();
   return failures == 0 ? 0 : 1;

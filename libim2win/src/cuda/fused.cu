@@ -109,6 +109,12 @@ Chip chip_of(int32_t device, const Kernels<Element>& kernels) {
   return chip;
 }
 
+/// Whether a pixel's channels are whole units, or can be copied: others are put together one by one.
+bool has_quick_units(const Problem& problem, Operands operands) {
+  return problem.c_per_group() % traits(operands).unit_elements == 0 ||
+         copied_bytes(problem, operands) > 0;
+}
+
 /// A problem, perhaps in another form, and the tile for it.
 struct Tiled {
   Problem problem;
@@ -132,6 +138,9 @@ Tiled choose(const Problem& problem, const Kernels<Element>& kernels, const Chip
     consider(with_images_as_rows(of), true);
   };
   consider_forms(problem);
+  const Problem patches = with_rows_as_columns(with_columns_as_channels(problem));
+  const bool differs = patches.c != problem.c || patches.r != problem.r;
+  if (differs && has_quick_units(patches, kernels.operands)) consider_forms(patches);
   int64_t groups = problem.groups;
   for (const int64_t filters : {64, 128}) {
     const Problem merged = with_merged_groups(problem, filters);

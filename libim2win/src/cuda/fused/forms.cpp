@@ -9,9 +9,12 @@
 namespace im2win::cuda::fused {
 namespace {
 
-/// Whether all rows of all images of a tensor are evenly spaced.
+/// Whether all rows of all images of a tensor are evenly spaced. Those of a row each are, too, but channels of several
+/// neighbouring pixels are better lines of an image.
 bool images_follow(const Tensor& tensor) {
-  return tensor.size[2] == 1 || tensor.stride[0] == tensor.size[2] * tensor.stride[2];
+  const bool has_lines = tensor.size[3] > 1 && tensor.stride[3] == 1;
+  return tensor.stride[0] == tensor.size[2] * tensor.stride[2] ||
+         (tensor.size[2] == 1 && !has_lines);
 }
 
 /// Whether all pixels of an image are.
@@ -31,6 +34,11 @@ bool all(const Problem& problem, const Holds& holds) {
 bool has_single_pixels(const Problem& problem) {
   return problem.r == 1 && problem.s == 1 && !problem.is_padded() && problem.stride_h == 1 &&
          problem.stride_w == 1;
+}
+
+/// Whether columns are channels next to each other, and so are these.
+bool columns_follow(const Tensor& tensor) {
+  return (tensor.size[1] == 1 || tensor.stride[1] == 1) && tensor.stride[3] == tensor.size[1];
 }
 
 /// From a pixel to the next, where rows follow each other.
@@ -89,6 +97,49 @@ Problem with_images_as_rows(Problem problem) {
   problem.w = problem.q = w;
   problem.h = problem.p = problem.n;
   problem.n = 1;
+  return problem;
+}
+
+Problem with_columns_as_channels(Problem problem) {
+  const int64_t step = problem.stride_w;
+  // Those that are inside, of all that windows meet: columns beyond the last whole step must be none of them.
+  const int64_t met = problem.q - 1 + problem.s / step - problem.padding_left / step;
+  const int64_t w = std::min(problem.w / step, met);
+  if (step == 1 || problem.groups > 1 || problem.dilation_w > 1 || problem.s % step != 0 ||
+      problem.padding_left % step != 0 || w < 1 || (w < met && problem.w % step != 0) ||
+      problem.c * step >= kMaxSize || !columns_follow(problem.input) ||
+      !columns_follow(problem.filter))
+    return problem;
+  for (Tensor* tensor : {&problem.input, &problem.filter}) {
+    tensor->size[1] *= step;
+    tensor->stride[1] = 1;
+    tensor->stride[3] *= step;
+  }
+  problem.c *= step;
+  problem.input.size[3] = problem.w = w;
+  problem.filter.size[3] = problem.s /= step;
+  problem.padding_left /= step;
+  problem.padding_right = met - w;
+  problem.stride_w = 1;
+  return problem;
+}
+
+Problem with_rows_as_columns(Problem problem) {
+  const int64_t w = problem.r * problem.w;
+  if (problem.r == 1 || problem.s > 1 || problem.stride_w > 1 || problem.is_padded() ||
+      problem.stride_h != problem.r || problem.dilation_h > 1 || w >= kMaxSize ||
+      !rows_follow(problem.input))
+    return problem;
+  Tensor &input = problem.input, &filter = problem.filter;
+  input.stride[3] = pixel_stride(input);
+  input.stride[2] *= problem.r;
+  filter.stride[3] = filter.stride[2];
+  input.size[2] = problem.h = problem.p;
+  filter.size[3] = problem.s = problem.r;
+  problem.dilation_w = problem.w;
+  input.size[3] = problem.w = w;
+  filter.size[2] = problem.r = 1;
+  problem.stride_h = 1;
   return problem;
 }
 

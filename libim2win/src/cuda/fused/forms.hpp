@@ -19,6 +19,14 @@ Problem with_merged_rows(Problem problem);
 /// Images as rows of one image, whose rows follow each other, where windows are single pixels.
 Problem with_images_as_rows(Problem problem);
 
+/// Columns of a window's step as channels of one, where channels are neighbours and windows whole steps: a window then
+/// meets its neighbour's next column, or none.
+Problem with_columns_as_channels(Problem problem);
+
+/// Rows of a window's step side by side as one, where windows are as high as that and a column wide: taps are a row's
+/// width apart, and no window meets two rows.
+Problem with_rows_as_columns(Problem problem);
+
 /// Groups side by side as one, of at most so many filters, whose filters are zero outside their own channels
 /// (see has_merged_groups): products have tiles of filters, most of which would be none of a small group's.
 Problem with_merged_groups(Problem problem, int64_t filters);

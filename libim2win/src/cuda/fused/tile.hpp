@@ -101,7 +101,7 @@ constexpr int whole_batches(OperandTraits traits, int steps) {
 
 constexpr int kMaxSteps = 128;
 constexpr int kMaxBatch = 4;
-constexpr int kMaxPlanes = 16;
+constexpr int kMaxPlanes = 32;
 constexpr int kMaxSlabStages = 6;
 constexpr int kMaxFilterStages = 16;
 constexpr int kMaxRawStages = 2;
