@@ -129,6 +129,34 @@ DENSE = [
     ),
     # Of im2win_fused with 16 bits and in TF32, 240 columns a tile of 128 filters.
     *[Problem(n=8, c=16, h=60, w=60, k=128, padding=same(1))] * 2,
+    # Of im2win_fused with 16 bits in NHWC, channels that are copied 8 and 4 bytes at a time, and
+    # pixels of filters that leave one, two and four at a time, of up to 32 filters a warpgroup and
+    # of more.
+    *(
+        problem
+        for pixels in (
+            Problem(n=3, c=116, h=14, w=14, k=58, r=1, s=1),
+            Problem(n=3, c=18, h=20, w=20, k=18, padding=same(1)),
+            Problem(n=3, c=12, h=16, w=18, k=44, stride=(2, 2), padding=same(1)),
+            Problem(n=5, c=64, h=24, w=24, k=3, r=1, s=1),
+            Problem(n=2, c=64, h=40, w=40, k=255, r=1, s=1),
+            Problem(n=2, c=40, h=22, w=22, k=12, padding=same(1)),
+        )
+        for problem in (pixels, pixels)
+    ),
+    # Of im2win_fused in NHWC, windows of whole steps, whose columns are channels: patches, a
+    # window's rows side by side, and windows of two steps.
+    *(
+        problem
+        for patches in (
+            Problem(n=5, c=16, h=16, w=20, k=64, r=4, s=4, stride=(4, 4)),
+            Problem(n=3, c=3, h=48, w=48, k=40, r=16, s=16, stride=(16, 16)),
+            Problem(n=2, c=3, h=64, w=32, k=20, r=32, s=32, stride=(32, 32)),
+            Problem(n=2, c=3, h=28, w=29, k=20, r=14, s=14, stride=(14, 14)),
+            Problem(n=3, c=4, h=20, w=24, k=32, r=8, s=8, stride=(4, 4), padding=same(4)),
+        )
+        for problem in (patches, patches)
+    ),
     # Padding past 2^29 makes the transform count in 64 bits.
     Problem(c=2, h=3, w=5, k=4, r=1, s=2, stride=(2**29, 1), padding=((2**29, 0), (1, 0))),
 ]
