@@ -1,4 +1,5 @@
-"""The kernels of `depthwise` for common windows: dense tensors, 3x3, 5x5 and 7x7, stride 1 and 2.
+"""The kernels of `depthwise` for dense tensors: of common windows, 3x3 and 5x5, stride 1 and 2, and
+of any other.
 
 Sizes are at the edges of strips, words, slices and bands. Integer data, so that results are exact.
 """
@@ -14,7 +15,7 @@ import capi
 from im2win import reference
 from im2win._library import lib
 from numerics import DTYPES, Array, assert_convolved, integers, normal
-from problems import Problem, same
+from problems import Problem
 from targets import TARGETS, Target, param
 
 SIZES = [(1, 1), (3, 60), (7, 7), (9, 23), (14, 14), (28, 29), (33, 8), (57, 16)]
@@ -59,7 +60,8 @@ def sums(problem: Problem, x: Array, weight: Array) -> Array:
     _, _, p, q = problem.output_shape
     (down, right), total = problem.stride, np.zeros(problem.output_shape)
     for r, s in np.ndindex(problem.r, problem.s):
-        seen = padded[:, :, r : r + down * (p - 1) + 1 : down, s : s + right * (q - 1) + 1 : right]
+        y, x = r * problem.dilation[0], s * problem.dilation[1]
+        seen = padded[:, :, y : y + down * (p - 1) + 1 : down, x : x + right * (q - 1) + 1 : right]
         total += seen * weight[:, 0, r, s].astype(np.float64)[:, None, None]
     return total
 
@@ -75,15 +77,37 @@ BATCHES += [batch(16, 2, h, w, r, 2) for (h, w), r in product([(40, 112), (11, 1
 BATCHES += [batch(70, c, 14, w, r, 1) for (c, w), r in product([(4, 14), (8, 10), (6, 16)], (3, 5))]
 
 
-# By tensor cores, and not: rows that are no pairs, pixels that are no words.
-SEVENS = [
-    Problem(2, c, h, w, c, 7, 7, padding=same(3), groups=c)
-    for c, h, w in ((16, 28, 28), (6, 56, 60), (40, 19, 23), (8, 7, 8))
+def window(c: int, h: int, w: int, r: int, s: int, **more: Any) -> Problem:
+    down, right = more.get("dilation", (1, 1))
+    padding = ((r // 2 * down, (r - 1) // 2 * down), (s // 2 * right, (s - 1) // 2 * right))
+    return Problem(2, c, h, w, c, r, s, padding=padding, groups=c, **more)
+
+
+# 7x7 by tensor cores and not; passes of all numbers of taps, one and several; strides and dilations
+# with common factors and without; tiles of parts of rows, columns and channels.
+WINDOWS = [
+    window(16, 28, 28, 7, 7),
+    window(6, 56, 60, 7, 7),
+    window(40, 19, 23, 7, 7),
+    window(8, 7, 8, 7, 7),
+    window(24, 30, 75, 7, 7, stride=(2, 2)),
+    window(12, 90, 130, 9, 11),
+    window(13, 14, 14, 4, 4, stride=(2, 2)),
+    window(8, 9, 9, 13, 13),
+    window(20, 33, 33, 3, 3, dilation=(2, 2)),
+    window(16, 33, 33, 3, 3, dilation=(12, 12)),
+    window(9, 31, 40, 5, 2, stride=(3, 1), dilation=(2, 3)),
+    window(18, 41, 37, 4, 6, stride=(2, 4), dilation=(4, 6)),
+    window(24, 21, 22, 1, 1, stride=(2, 3)),
+    window(44, 1, 1100, 1, 31),
+    window(32, 1, 1000, 1, 3, dilation=(1, 128)),
+    window(21, 300, 1, 5, 1, stride=(2, 1)),
+    window(8, 40, 45, 31, 29),
 ]
 
 
 @pytest.mark.parametrize(
-    ("target", "problem", "dtype", "layout"), cases(problems() + BATCHES + SEVENS)
+    ("target", "problem", "dtype", "layout"), cases(problems() + BATCHES + WINDOWS)
 )
 def test_integers_exactly(target: Target, problem: Problem, dtype: str, layout: str) -> None:
     x, weight = integers(problem.input_shape, dtype), integers(problem.weight_shape, dtype)
@@ -91,7 +115,9 @@ def test_integers_exactly(target: Target, problem: Problem, dtype: str, layout: 
     np.testing.assert_array_equal(y, sums(problem, x, weight).astype(DTYPES[dtype]))
 
 
-@pytest.mark.parametrize(("target", "problem", "dtype", "layout"), cases(problems()[8:16] + SEVENS))
+@pytest.mark.parametrize(
+    ("target", "problem", "dtype", "layout"), cases(problems()[8:16] + WINDOWS)
+)
 def test_random_data(target: Target, problem: Problem, dtype: str, layout: str) -> None:
     x, weight = normal(problem.input_shape, dtype), normal(problem.weight_shape, dtype)
     assert_convolved(run(target, problem, x, weight, layout), x, weight, problem, "depthwise")
@@ -112,7 +138,7 @@ FEW = [
     Problem(2, 16, 9, 12, 16, r, r, stride=(s, s), padding=((2, 1), (1, 2)), groups=16)
     for r, s in product((3, 5), (1, 2))
 ]
-FEW += [Problem(2, 16, 9, 12, 16, 7, 7, padding=((2, 1), (1, 2)), groups=16)]
+FEW += [Problem(2, 16, 9, 12, 16, r, 7, padding=((2, 1), (1, 2)), groups=16) for r in (3, 7)]
 FEW += [batch(64 // s**2, 16, 9, 12, r, s) for r, s in product((3, 5), (1, 2))]
 
 

@@ -206,5 +206,14 @@ DEPTHWISE = [
     *(Problem(c=2, h=3, w=3580, k=2, r=r, s=r, padding=same(r // 2), groups=2) for r in (3, 5)),
     # 7x7 by tensor cores. Every other one is aligned in NCHW.
     *[Problem(n=2, c=24, h=23, w=28, k=24, r=7, s=7, padding=same(3), groups=24)] * 2,
+    # Any window: one pass of taps and several, strides and dilations, parts of planes.
+    Problem(n=2, c=20, h=23, w=29, k=20, r=7, s=7, padding=same(3), groups=20),
+    Problem(c=12, h=70, w=130, k=12, r=9, s=11, padding=same(5), groups=12),
+    Problem(n=2, c=16, h=19, w=21, k=16, r=7, s=8, stride=(2, 2), padding=same(3), groups=16),
+    Problem(n=2, c=9, h=17, w=21, k=9, padding=same(3), dilation=(2, 3), groups=9),
+    Problem(c=8, h=30, w=33, k=8, r=4, s=6, stride=(3, 2), dilation=(2, 4), groups=8),
+    Problem(c=18, w=700, h=1, k=18, r=1, s=31, padding=((0, 0), (15, 15)), groups=18),
+    Problem(c=3, h=45, w=50, k=3, r=31, s=29, padding=same(14), groups=3),
+    # Several filters a channel.
     Problem(n=2, c=5, h=9, w=11, k=15, r=2, s=3, dilation=(1, 2), groups=5),
 ]

@@ -4,6 +4,7 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -117,12 +118,12 @@ im2win_conv2d_desc random_desc() {
   desc.w = once_in(2) ? between(1, 9) : between(10, 33);
   desc.r = desc.s = 3 + 2 * between(0, 2);
   desc.stride_h = desc.stride_w = between(1, 2);
-  if (once_in(4)) {
-    desc.r = between(1, 4), desc.s = between(1, 7);
-    desc.stride_w = between(1, 3);
-    desc.dilation_h = between(1, 2), desc.dilation_w = between(1, 2);
+  if (once_in(3)) {
+    desc.r = between(1, 9), desc.s = between(1, 13);
+    desc.stride_h = between(1, 3), desc.stride_w = between(1, 3);
+    desc.dilation_h = between(1, 4), desc.dilation_w = between(1, 4);
   }
-  const int64_t most = between(0, 4);
+  const int64_t most = between(0, std::max<int64_t>(4, desc.r / 2 * desc.dilation_h));
   for (int64_t* padding :
        {&desc.padding_top, &desc.padding_bottom, &desc.padding_left, &desc.padding_right})
     *padding = between(0, most);

@@ -2,8 +2,8 @@
 // input and the output across it about once.
 //
 // Dense NCHW and NHWC have kernels for the common windows, by FMAs, and by tensor cores where they are
-// worthwhile; small planes have one for any window. What those do not take, by its shape, strides or
-// alignment, one thread an output does.
+// worthwhile, and one for any window. What those do not take, by its strides, alignment or several
+// filters a channel, one thread an output does.
 
 #include <algorithm>
 #include <memory>
@@ -19,6 +19,7 @@
 #include "cuda/depthwise/planes_mma.cuh"
 #include "cuda/depthwise/slices.cuh"
 #include "cuda/depthwise/slices_mma.cuh"
+#include "cuda/depthwise/windows.cuh"
 #include "cuda/device.hpp"
 #include "cuda/output_order.cuh"
 
@@ -227,6 +228,18 @@ std::unique_ptr<Convolution> configure_plane_matrix(const Problem& problem, cons
                              tile->shared_bytes, kDepthwiseWordBytes);
 }
 
+template <class Element>
+std::unique_ptr<Convolution> configure_windows(const Problem& problem, const Target& target) {
+  const auto tile = choose_windows_tile(problem, multiprocessors(target.device));
+  if (!tile) return nullptr;
+  const auto kernel = Clamp<float>::of(problem) ? depthwise_windows_kernel<Element, true>
+                                                : depthwise_windows_kernel<Element, false>;
+  allow_shared_memory(reinterpret_cast<const void*>(kernel), WindowsTile::kSharedBytes);
+  return make_tiled<Element>(
+      problem, kernel, WindowsGrid(problem, *tile), tile->block_threads(), tile->shared_bytes,
+      std::max(tile->word, tile->output_word) * element_bytes(problem.dtype));
+}
+
 /// By tensor cores, in code for a device that has them.
 template <class Element>
 std::unique_ptr<Convolution> configure_mma(const Problem& problem, const Target& target,
@@ -251,10 +264,11 @@ std::unique_ptr<Convolution> configure_tiled(const Problem& problem, const Targe
     if (auto mma = configure_mma<Element>(problem, target, is_pixel_major)) return mma;
   }
   const bool has_window = has_depthwise_window(problem);
-  if (is_pixel_major)
-    return has_window || is_square(problem, 7) ? configure_slices<Element>(problem, target)
-                                               : nullptr;
-  return has_window ? configure_planes<Element>(problem) : nullptr;
+  if (is_pixel_major && (has_window || is_square(problem, 7)))
+    if (auto slices = configure_slices<Element>(problem, target)) return slices;
+  if (!is_pixel_major && has_window)
+    if (auto planes = configure_planes<Element>(problem)) return planes;
+  return configure_windows<Element>(problem, target);
 }
 
 template <class Element, class Compute>

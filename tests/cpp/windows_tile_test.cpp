@@ -1,0 +1,134 @@
+// The choice of tiles for depthwise convolutions of any window: prints it for layers of common
+// networks, checks what must hold.
+
+#include <algorithm>
+#include <cstdio>
+#include <optional>
+
+#include "cuda/depthwise/windows_tile.hpp"
+
+namespace {
+
+using namespace im2win;
+using namespace im2win::cuda;
+
+int failures = 0;
+
+void expect(bool condition, const char* what) {
+  if (condition) return;
+  ++failures;
+  std::printf("not so: %s\n", what);
+}
+
+struct Axis {
+  int64_t size, taps, stride, padding, dilation;
+
+  int64_t outputs() const { return (size + 2 * padding - dilation * (taps - 1) - 1) / stride + 1; }
+};
+
+Tensor dense(bool is_nhwc, int64_t n, int64_t c, int64_t h, int64_t w) {
+  if (is_nhwc) return {{n, c, h, w}, {c * h * w, 1, w * c, c}};
+  return {{n, c, h, w}, {c * h * w, h * w, w, 1}};
+}
+
+Problem layer(im2win_dtype dtype, bool is_nhwc, int64_t n, int64_t c, const Axis& down,
+              const Axis& along) {
+  Problem problem{};
+  problem.dtype = dtype;
+  problem.n = n;
+  problem.c = problem.k = problem.groups = c;
+  problem.h = down.size, problem.w = along.size;
+  problem.r = down.taps, problem.s = along.taps;
+  problem.stride_h = down.stride, problem.stride_w = along.stride;
+  problem.padding_top = problem.padding_bottom = down.padding;
+  problem.padding_left = problem.padding_right = along.padding;
+  problem.dilation_h = down.dilation, problem.dilation_w = along.dilation;
+  problem.p = down.outputs(), problem.q = along.outputs();
+  problem.input = dense(is_nhwc, n, c, problem.h, problem.w);
+  problem.output = dense(is_nhwc, n, c, problem.p, problem.q);
+  return problem;
+}
+
+constexpr int kMultiprocessors = 132;
+
+std::optional<WindowsTile> choose(const Problem& problem) {
+  return choose_windows_tile(problem, kMultiprocessors);
+}
+
+/// A tile's inputs are all staged, whichever word of a row holds the first.
+void check_inputs(const Problem& problem, const WindowsTile& tile, const Comb& along) {
+  const bool is_word_of_row = problem.input.stride[3] == 1;
+  const int64_t bottom = (tile.rows - 1) * Comb::vertical(problem).stride +
+                         (problem.r - 1) * Comb::vertical(problem).dilation;
+  const int64_t right = (tile.columns - 1) * along.stride + (problem.s - 1) * along.dilation;
+  expect(bottom < tile.input_rows, "rows below the tile are staged");
+  expect(right + (is_word_of_row ? tile.word - 1 : 0) < tile.comb_inputs * along.inputs,
+         "columns below the tile are staged");
+  expect(tile.row_pitch >= tile.comb_inputs * along.inputs, "rows do not overlap");
+  expect(tile.plane_pitch >= tile.row_pitch * tile.input_rows, "planes do not overlap");
+}
+
+void check(const Problem& problem) {
+  const auto chosen = choose(problem);
+  expect(chosen.has_value(), "the window has a tile");
+  if (!chosen) return;
+  const WindowsTile& tile = *chosen;
+  const Comb along = Comb::horizontal(problem);
+  const bool is_nhwc = problem.c > 1 && problem.input.stride[1] == 1;
+  std::printf(
+      "%s %d bytes, %lld x %lld x %lld, window %lld x %lld: %d channels of %d x %d, a thread's "
+      "rows "
+      "%d, %d taps, words of %d and %d, %d threads, %lld bytes\n",
+      is_nhwc ? "NHWC" : "NCHW", int(element_bytes(problem.dtype)),
+      static_cast<long long>(problem.c), static_cast<long long>(problem.h),
+      static_cast<long long>(problem.w), static_cast<long long>(problem.r),
+      static_cast<long long>(problem.s), tile.channels, tile.rows, tile.columns, tile.thread_rows,
+      tile.pass_taps, tile.word, tile.output_word, tile.threads,
+      static_cast<long long>(tile.shared_bytes));
+  expect(tile.is_pixel_major == is_nhwc, "pixels are staged in NHWC");
+  expect(tile.threads >= 1 && tile.threads <= WindowsTile::kMaxThreads, "a block has few threads");
+  expect(tile.team_lanes >= 1 && tile.team_lanes <= tile.block_threads(), "a team is of a block");
+  expect(tile.shared_bytes <= WindowsTile::kSharedBytes, "a tile fits shared memory");
+  expect(tile.thread_rows >= 1 && tile.thread_rows <= WindowsTile::kRows, "sums fit registers");
+  expect(int64_t{tile.row_passes} * tile.row_taps >= problem.r, "passes cover the filter's rows");
+  expect(int64_t{tile.column_passes} * tile.pass_taps >= problem.s, "passes cover its columns");
+  expect(tile.output_pitch >= tile.rows * tile.columns, "planes of outputs do not overlap");
+  expect(is_nhwc || tile.channels == 1 || (tile.rows >= problem.p && tile.columns >= problem.q),
+         "several planes are whole");
+  const int64_t size = is_nhwc ? problem.c : problem.w, part = is_nhwc ? tile.channels : problem.w;
+  expect(size % tile.word == 0 && part % tile.word == 0, "words are whole");
+  expect(is_nhwc || tile.row_pitch % std::min(tile.word, 4) == 0, "words are aligned");
+  check_inputs(problem, tile, along);
+}
+
+void check_layers(im2win_dtype dtype, bool is_nhwc) {
+  const auto square = [&](int64_t n, int64_t c, const Axis& axis) {
+    check(layer(dtype, is_nhwc, n, c, axis, axis));
+  };
+  for (const int64_t size : {7, 14, 28, 56, 83, 112})
+    for (const int64_t taps : {1, 2, 4, 7, 9, 11, 31})
+      for (const int64_t stride : {1, 2, 3}) square(64, 96, {size, taps, stride, taps / 2, 1});
+  for (const int64_t dilation : {2, 3, 12}) square(8, 728, {33, 3, 1, dilation, dilation});
+  square(4, 44, {65, 5, 2, 6, 3});
+  square(4, 44, {65, 5, 4, 12, 6});
+  square(128, 3, {512, 11, 1, 5, 1});
+  square(128, 1, {512, 11, 1, 5, 1});
+  square(1, 13, {9, 5, 1, 2, 1});
+  const Axis one{1, 1, 1, 0, 1};
+  check(layer(dtype, is_nhwc, 32, 512, one, {1000, 31, 1, 15, 1}));
+  check(layer(dtype, is_nhwc, 16, 512, one, {3200, 3, 1, 128, 128}));
+  check(layer(dtype, is_nhwc, 16, 512, {3200, 9, 2, 4, 1}, one));
+}
+
+}  // namespace
+
+int main() {
+  for (const im2win_dtype dtype : {IM2WIN_FLOAT32, IM2WIN_FLOAT16})
+    for (const bool is_nhwc : {false, true}) check_layers(dtype, is_nhwc);
+  const Axis wide{1 << 20, 100, 1, 0, 1}, vast{int64_t{1} << 32, 3, 1, 0, 1};
+  expect(!choose(layer(IM2WIN_FLOAT32, false, 1, 1, wide, wide)), "large windows have no tile");
+  expect(!choose(layer(IM2WIN_FLOAT32, false, 1, 1, {1, 1, 1, 0, 1}, vast)),
+         "images of 64 bits' distances have none");
+  std::printf("%d failures\n", failures);
+  return failures != 0;
+}
