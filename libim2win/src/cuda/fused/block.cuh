@@ -18,7 +18,8 @@ enum : int {
   kFirstStartBarrier = 3,
   kSecondStartBarrier = 4,  // of the multiplying warpgroups
   kSumsBarrier = 5,         // among all threads of a cluster's block
-  kPatchesBarrier = 6,      // of the first multiplying warpgroup; the second's is the next
+  kPatchesBarrier =
+      12,  // of the first multiplying warpgroup; the others' follow. im2win_stem has those before
 };
 
 /// Of a multiplying warpgroup: until the other lets it start.
