@@ -419,6 +419,22 @@ int check_copies() {
   return wrong;
 }
 
+/// In float32 boxes of pixels come where these are whole words, and slabs are of no more channels than a row may have.
+int check_pixel_boxes() {
+  int wrong = 0;
+  for (const int64_t c : {20, 64, 728}) {
+    const Tile tile = tile_of_pixels(Operands::kSplit, 64, c, 28, 64);
+    const int64_t row = int64_t{tile.units} * tile.unit_channels * int64_t{sizeof(float)};
+    wrong +=
+        !tile.raw.by_pixels || row > kRowBytes || tile.raw.channels * int64_t{sizeof(float)} != row;
+  }
+  for (const int64_t c : {18, 270})
+    wrong += tile_of_pixels(Operands::kSplit, 64, c, 28, 64).raw.by_pixels != 0;
+  wrong += tile_of_pixels(Operands::kTf32, 64, 64, 28, 64).raw.by_pixels != 0;
+  if (wrong > 0) std::printf("%d inputs come as boxes of pixels that should not, or not\n", wrong);
+  return wrong;
+}
+
 void print_layer(const char* name, int64_t c, int64_t size, int64_t k, int64_t kernel,
                  int64_t stride) {
   for (const Operands operands : {Operands::kHalf, Operands::kSplit}) {
@@ -443,6 +459,6 @@ int main() {
   print_layer("conv8", 64, 112, 128, 3, 1);
   print_layer("conv12", 512, 7, 512, 3, 1);
   const int wrong = check_random_problems() + check_pixel_rows() + check_batches() +
-                    check_clusters() + check_stages() + check_copies();
+                    check_clusters() + check_stages() + check_copies() + check_pixel_boxes();
   return wrong == 0 ? 0 : 1;
 }

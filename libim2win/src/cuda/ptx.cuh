@@ -196,6 +196,15 @@ __device__ __forceinline__ uint16_t load_shared<uint16_t>(uint32_t address) {
   return x;
 }
 
+template <>
+__device__ __forceinline__ float4 load_shared<float4>(uint32_t address) {
+  float4 x;
+  asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
+               : "=f"(x.x), "=f"(x.y), "=f"(x.z), "=f"(x.w)
+               : "r"(address));
+  return x;
+}
+
 /// Likewise, or zero.
 template <class Element>
 __device__ __forceinline__ Element load_shared_if(bool condition, uint32_t address);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 
 #include "checked.hpp"
 #include "cuda/fused/raw_lines.hpp"
@@ -33,10 +34,7 @@ class BoxedTensors {
                           unsigned_of(tile.images), unsigned_of(tile.box_rows)},
                          true}),
         raw_(tile.raw),
-        lines_{{3, 1, 2, 0},
-               {unsigned_of(raw_.pitch), unsigned_of(raw_.box_channels()),
-                unsigned_of(raw_.apart ? raw_.rows : 1), unsigned_of(tile.images)},
-               false},
+        lines_(lines(raw_, tile.images)),
         filters_{{1, 3, 2, 0},
                  {unsigned_of(tile.units * tile.unit_channels), 1, 1, unsigned_of(filters)},
                  true},
@@ -100,6 +98,18 @@ class BoxedTensors {
       default: return CU_TENSOR_MAP_DATA_TYPE_FLOAT32;
     }
   }
+  static Box lines(const RawLines& raw, int64_t images) {
+    Box box = {{3, 1, 2, 0},
+               {unsigned_of(raw.pitch), unsigned_of(raw.box_channels()),
+                unsigned_of(raw.apart ? raw.rows : 1), unsigned_of(images)},
+               raw.by_pixels != 0};
+    if (raw.by_pixels) {
+      std::swap(box.order[0], box.order[1]);
+      std::swap(box.sides[0], box.sides[1]);
+    }
+    return box;
+  }
+
   static uint32_t unsigned_of(int64_t x) { return static_cast<uint32_t>(x); }
 
   /// Of so many channels of a row.

@@ -2,6 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
+
+#include "cuda/fused/raw_lines.hpp"
+#include "cuda/fused/shared.hpp"
 
 namespace im2win::cuda::fused {
 
@@ -19,6 +23,8 @@ struct CostModel::Rates {
   double position = 0;  // and of its positions, rows of a box, however wide
   double boxed_slab = 0, boxed_unit = 0;
   double lined_slab = 0, lined_unit = 0, line = 0;
+  double conflict =
+      0;  // of a unit of lines, for each lane that meets another in a bank of shared memory
   // Of words that are read to be transposed, and of the units that they become.
   double transposed_word = 0, transposed_unit = 0;
   // Until a slab has come that has room, and a stage of filters: others come meanwhile.
@@ -46,6 +52,7 @@ const CostModel::Rates& CostModel::rates(const Tile& tile, bool copied) const {
                                    .lined_slab = 4880,
                                    .lined_unit = 1.4,
                                    .line = 41,
+                                   .conflict = 0.3,
                                    .few_threads = 1.63,
                                    .tile = 430,
                                    .column = 28.5,
@@ -210,6 +217,7 @@ double CostModel::write_cycles(const Tile& tile, const KernelShape& shape) const
 }
 
 double CostModel::slab_cycles(const Tile& tile, const KernelShape& shape) const {
+  constexpr int64_t kBankBytes = 128, kBankWord = 4;  // of all banks, and of one
   const Rates& rates = this->rates(tile, copies(tile));
   const double all_units = double(tile.positions) * tile.units;
   const double times = shape.staging_warpgroups < 2 ? rates.few_threads : 1;
@@ -224,7 +232,10 @@ double CostModel::slab_cycles(const Tile& tile, const KernelShape& shape) const 
   if (tile.boxed() || tile.raw.stages == 0)
     return rates.slab + rates.unit * units + rates.position * tile.positions;
   if (tile.raw.boxed) return rates.boxed_slab + rates.boxed_unit * units;
-  return rates.lined_slab + rates.lined_unit * units + rates.line * double(tile.raw_lines());
+  const int64_t apart = raw_column_elements(problem_) * problem_.stride_w * moved_bytes(operands_);
+  const double meetings = std::max(double(std::gcd(apart, kBankBytes)) / kBankWord, 1.0);
+  const double unit = rates.lined_unit + rates.conflict * (meetings - 1);
+  return rates.lined_slab + unit * units + rates.line * double(tile.raw_lines());
 }
 
 }  // namespace im2win::cuda::fused

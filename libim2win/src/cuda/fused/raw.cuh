@@ -10,6 +10,7 @@
 #include <cuda/ptx>
 
 #include <cstdint>
+#include <type_traits>
 
 #include "cuda/fused/arguments.cuh"
 #include "cuda/fused/block.cuh"
@@ -19,6 +20,11 @@
 #include "cuda/ptx.cuh"
 
 namespace im2win::cuda::fused {
+
+/// Whether boxes may be by pixels: others' come as operands.
+template <class T>
+constexpr bool kMayBeByPixels =
+    T::kOperands == Operands::kSplit && T::kInstructions == Instructions::kWgmma;
 
 /// The pixels of an image, counted row by row, that the lines of a tile's tap group hold: here these
 /// are groups of rows alone.
@@ -35,8 +41,9 @@ class LinePixels {
   __device__ __forceinline__ int y(int row) const { return y0_ + row * a_.stride_h; }
   __device__ __forceinline__ int x(int column) const { return x0_ + column * a_.stride_w; }
 
-  /// Where lines of single rows begin: a box's with a word of so many elements.
+  /// Where lines of single rows begin: a box's with a word of so many elements, unless these are channels.
   __device__ __forceinline__ int begin(int word) const {
+    if (std::is_same_v<Element, float> && a_.tile.raw.by_pixels) return x0_;
     return a_.tile.raw.boxed ? x0_ & -word : max(x0_, 0);
   }
 
@@ -99,7 +106,9 @@ class LineBoxes {
   /// The next slab's; there is room.
   __device__ __forceinline__ void bring() {
     namespace ptx = ::cuda::ptx;
-    const int32_t at[] = {column_, channel_, row_, image_};
+    const bool by_pixels = kMayBeByPixels<T> && a_.tile.raw.by_pixels;
+    const int32_t at[] = {by_pixels ? channel_ : column_, by_pixels ? column_ : channel_, row_,
+                          image_};
     if (has_box_)
       ptx::cp_async_bulk_tensor(ptx::space_cluster, ptx::space_global, to_.to() + in_stage_, map_,
                                 at, to_.full());
@@ -227,6 +236,12 @@ class RawUnits {
                                         const Moved* first) {
     unit_channels_ = a.tile.unit_channels;
     unit_columns_ = a.tile.unit_columns;
+    if (kMayBeByPixels<T> && a.tile.raw.by_pixels) {
+      address_[0] = ptx::fresh(static_cast<int32_t>(lines));
+      unit_bytes_ = kElements * sizeof(Moved);
+      swizzle_ = a.raw_column * static_cast<int>(sizeof(Moved)) - kUnitBytes;
+      return;
+    }
     unit_bytes_ =
         (unit_channels_ >> a.tile.raw.phase_bits) * a.raw_channel * static_cast<int>(sizeof(Moved));
     constexpr uint32_t kWordElements = kUnitBytes / sizeof(Moved);
@@ -260,6 +275,9 @@ class RawUnits {
   /// A unit whose elements all exist, of which the first unit's are so far on.
   __device__ __forceinline__ void load(uint32_t from, int unit, Moved (&x)[kElements]) const {
     from += unit * unit_bytes_;
+    if constexpr (kMayBeByPixels<T>) {
+      if (swizzle_ != 0) return load_words(address_[0] + from, x);
+    }
 #pragma unroll
     for (int e = 0; e < kElements; ++e) x[e] = ptx::load_shared<Moved>(address_[e] + from);
   }
@@ -274,12 +292,27 @@ class RawUnits {
   }
 
  private:
+  /// Two neighbouring words. Where 16 bytes are in swizzled rows, see swizzled_place: lanes of eight positions in a row
+  /// have different banks.
+  __device__ __forceinline__ void load_words(uint32_t at, Moved (&x)[kElements]) const {
+    at ^= at >> 3 & static_cast<uint32_t>(swizzle_);
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      const float4 word = ptx::load_shared<float4>(at ^ i * kUnitBytes);
+      x[4 * i] = word.x;
+      x[4 * i + 1] = word.y;
+      x[4 * i + 2] = word.z;
+      x[4 * i + 3] = word.w;
+    }
+  }
+
   __device__ __forceinline__ int channel(int e) const { return e & (unit_channels_ - 1); }
   __device__ __forceinline__ int column(int e) const { return e >> __popc(unit_channels_ - 1); }
 
   int unit_channels_ = 0, unit_columns_ = 0;
   int unit_bytes_ = 0;               // from a unit to the next
   int32_t address_[kElements] = {};  // of the first unit's elements at offset 0, in shared memory
+  int32_t swizzle_ = 0;  // the bits of addresses that are exchanged where lines are by pixels
 };
 
 }  // namespace im2win::cuda::fused

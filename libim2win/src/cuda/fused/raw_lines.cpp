@@ -90,6 +90,19 @@ bool plane_boxes(const Problem& problem, Operands operands, const Tile& tile, Ra
   return true;
 }
 
+/// Likewise, of pixels whose channels are neighbours, and no operands as they are.
+bool pixel_boxes(const Problem& problem, Operands operands, const Tile& tile, RawLines& form) {
+  const int64_t row_bytes = int64_t{tile.units} * kUnitBytes * 2;
+  if (operands != Operands::kSplit || tile.unit_columns > 1 || row_bytes > kRowBytes ||
+      problem.stride_h > kMaxPhases || problem.h < problem.stride_h ||
+      !has_whole_slabs(problem, tile) || !has_boxes(problem.input, 1, moved_bytes(operands)))
+    return false;
+  form.boxed = form.apart = form.by_pixels = 1;
+  form.rows = static_cast<int32_t>(position_rows(tile));
+  form.pitch = static_cast<int32_t>(std::min(row_pixels(problem, tile), kTooMany));
+  return true;
+}
+
 /// Words of a box's pixels as units of its channels. Eight lines are read at a time, which meet all
 /// banks if an odd number of words is between them. A line that is too long for a box goes on in another.
 /// Returns whether slabs of more channels would not be better.
@@ -149,7 +162,7 @@ int raw_forms(const Problem& problem, Operands operands, const Tile& tile,
   const int64_t channels =
       tile.unit_columns > 1 ? slab_channels : std::min(slab_channels, problem.c_per_group());
   int count = 0;
-  for (const auto box_of : {row_boxes, plane_boxes}) {
+  for (const auto box_of : {row_boxes, plane_boxes, pixel_boxes}) {
     RawLines box{};
     box.channels = static_cast<int32_t>(slab_channels);
     if (!box_of(problem, operands, tile, box) || !transpose(problem, operands, tile, box)) continue;

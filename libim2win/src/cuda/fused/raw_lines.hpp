@@ -17,10 +17,10 @@ int64_t raw_column_elements(const Problem& problem);
 /// channels].
 Tensor plane_lines(const Tensor& input, int32_t phase_bits);
 
-constexpr int kMaxRawForms = 4;
+constexpr int kMaxRawForms = 5;
 
 /// The forms that the lines of a tile may have, but for their stages: all rows under it in a line, or
-/// each in its own, and either as boxes. Returns how many there are.
+/// each in its own, and either as boxes, of lines or of pixels. Returns how many there are.
 int raw_forms(const Problem& problem, Operands operands, const Tile& tile,
               RawLines (&forms)[kMaxRawForms]);
 

@@ -187,6 +187,9 @@ struct FilterUnit {
 struct RawLines {
   int32_t stages;
   int32_t boxed;  // whether they come as boxes, with zeros outside the input
+  // Whether a box's rows are not of pixels of a channel, but of all channels of a pixel, which are neighbours:
+  // swizzled, as positions that are read together are so far apart. A line still is all pixels, of all channels.
+  int32_t by_pixels;
   int32_t apart;  // whether each row of positions has lines of its own; if not, lines go on
   // Channels that are congruent modulo 2 to this power are a box: their lines begin equally far past
   // words.

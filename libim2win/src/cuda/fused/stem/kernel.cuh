@@ -172,7 +172,9 @@ __global__ void __launch_bounds__(T::kShape.threads(), 1)
   const Block<T> block = {a.shared};
   if (threadIdx.x == 0) {
     constexpr int kWarps = 4;  // of a warpgroup
-    barriers().bands.initialize(kMaxBands, kWarps, kWarps * T::kShape.multiplying_warpgroups);
+    barriers().bands.initialize(kMaxBands,
+                                lanes_arrive(T::kShape, T::kOperands) ? 32 * kWarps : kWarps,
+                                kWarps * T::kShape.multiplying_warpgroups);
     ::cuda::ptx::mbarrier_init(&barriers().filters, 1);
     if constexpr (may_stage_raw(T::kShape, T::kOperands))
       for (RawStage& stage : barriers().raw) ::cuda::ptx::mbarrier_init(&stage.full, 1);

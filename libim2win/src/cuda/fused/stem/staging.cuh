@@ -94,7 +94,8 @@ class BandRing {
   __device__ __forceinline__ void hand_over() {
     ::cuda::ptx::fence_proxy_async(::cuda::ptx::space_shared);
     __syncwarp();
-    if (ptx::elect()) barriers().bands.arrive_full(to_.stage);
+    if (lanes_arrive(T::kShape, T::kOperands) || ptx::elect())
+      barriers().bands.arrive_full(to_.stage);
     for (int i = 0; i < T::kShape.staging_warpgroups; ++i) to_.advance(a_.bands.stages);
   }
 

@@ -76,6 +76,12 @@ constexpr bool may_stage_raw(const KernelShape& shape, Operands operands) {
   return moved_bytes(operands) == 2 && shape.staging_warpgroups == 1;
 }
 
+/// Whether each lane arrives for itself when a band is full. The rows under it are replaced then, which each lane has
+/// read; that one arrives for all, once they have met, orders these reads, too, but racecheck does not see it.
+constexpr bool lanes_arrive(const KernelShape& shape, Operands operands) {
+  return shape.dense && may_stage_raw(shape, operands);
+}
+
 constexpr int unit_rows(Operands operands) { return traits(operands).unit_elements / kUnitColumns; }
 
 /// Of a band's batch; of TF32, of which nothing has to be summed anew, what 11 tap columns take.
