@@ -1,5 +1,5 @@
-"""The kernels of `depthwise` for dense tensors: of common windows, 3x3 and 5x5, stride 1 and 2, and
-of any other.
+"""The kernels of `depthwise` for dense tensors: of common windows, 3x3, 5x5 and 7x7, with a stride
+of 1 and 2, and of any other.
 
 Sizes are at the edges of strips, words, slices and bands. Integer data, so that results are exact.
 """
@@ -104,6 +104,21 @@ WINDOWS = [
     window(21, 300, 1, 5, 1, stride=(2, 1)),
     window(8, 40, 45, 31, 29),
 ]
+# In NHWC slices: pixels of whole words of 16 bytes or of 4, several strips in a line, combs of all
+# sizes, and more of them than there are rows.
+WINDOWS += [
+    window(44, 41, 43, 5, 5),
+    window(60, 28, 28, 7, 7),
+    window(22, 30, 31, 7, 7, stride=(2, 2)),
+    window(56, 23, 50, 7, 7, stride=(2, 2)),
+    window(116, 14, 15, 3, 3, stride=(2, 2)),
+    window(2, 50, 61, 3, 3),
+    window(6, 40, 37, 5, 5, stride=(2, 2)),
+    window(44, 40, 37, 7, 7, dilation=(3, 1)),
+    window(40, 33, 35, 5, 5, dilation=(2, 3)),
+    window(10, 20, 21, 3, 3, dilation=(1, 5)),
+    window(72, 9, 40, 3, 3, dilation=(11, 13)),
+]
 
 
 @pytest.mark.parametrize(
@@ -139,6 +154,11 @@ FEW = [
     for r, s in product((3, 5), (1, 2))
 ]
 FEW += [Problem(2, 16, 9, 12, 16, r, 7, padding=((2, 1), (1, 2)), groups=16) for r in (3, 7)]
+FEW += [
+    Problem(2, 22, 9, 12, 22, r, r, stride=(s, s), padding=((3, 1), (2, 3)), groups=22)
+    for r, s in product((3, 5, 7), (1, 2))
+]
+FEW += [window(c, 9, 12, r, r, dilation=(2, 3)) for c, r in product((16, 22), (3, 5))]
 FEW += [batch(64 // s**2, 16, 9, 12, r, s) for r, s in product((3, 5), (1, 2))]
 
 

@@ -206,6 +206,16 @@ DEPTHWISE = [
     *(Problem(c=2, h=3, w=3580, k=2, r=r, s=r, padding=same(r // 2), groups=2) for r in (3, 5)),
     # 7x7 by tensor cores. Every other one is aligned in NCHW.
     *[Problem(n=2, c=24, h=23, w=28, k=24, r=7, s=7, padding=same(3), groups=24)] * 2,
+    # In NHWC with a stride, pixels of no whole words of 16 bytes, and dilated windows.
+    *[Problem(c=24, h=23, w=28, k=24, r=7, s=7, stride=(2, 2), padding=same(3), groups=24)] * 2,
+    *(
+        Problem(
+            n=2, c=22, h=17, w=23, k=22, r=r, s=r, stride=stride, padding=same(r // 2), groups=22
+        )
+        for r, stride, _ in product((3, 5, 7), ((1, 1), (2, 2)), range(2))
+    ),
+    *[Problem(n=3, c=24, h=17, w=23, k=24, r=5, s=5, padding=same(4), dilation=(2, 3), groups=24)]
+    * 2,
     # Any window: one pass of taps and several, strides and dilations, parts of planes.
     Problem(n=2, c=20, h=23, w=29, k=20, r=7, s=7, padding=same(3), groups=20),
     Problem(c=12, h=70, w=130, k=12, r=9, s=11, padding=same(5), groups=12),

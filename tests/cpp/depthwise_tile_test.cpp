@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <initializer_list>
 #include <optional>
+#include <vector>
 
 #include "cuda/depthwise/tile.hpp"
 #include "expect.hpp"
@@ -37,12 +38,14 @@ void check_slices(const Problem& problem, const std::optional<SlicesTile>& tile)
   expect(tile.has_value(), "a small window of dense channels has a tile");
   if (!tile) return;
   std::printf(
-      "  NHWC: %d pairs of strips of %d, %d images, %d bands of %d rows, %d turns: %lld warps\n",
-      tile->pairs, tile->columns, tile->images, tile->bands, tile->band_rows, tile->turns,
+      "  NHWC: %d shares of strips of %d, %d images, %d bands of %d rows, %d turns: %lld warps\n",
+      tile->shares, tile->columns, tile->images, tile->bands, tile->band_rows, tile->turns,
       static_cast<long long>(tile->warps(problem.n)));
   expect(tile->strips * tile->columns >= problem.q, "strips cover a row");
   expect((tile->strips - 1) * tile->columns < problem.q, "no strip is empty");
-  expect(2 * tile->pairs >= tile->images * tile->strips * tile->slices, "pairs cover the images");
+  const int units = tile->slice_bytes == kSliceBytes ? 32 : 2;  // of a warp
+  expect(units * tile->shares >= tile->images * tile->strips * tile->slices,
+         "shares cover the images");
   expect(problem.n % tile->images == 0, "turns take as many images");
   expect(tile->bands >= 1 && tile->turns >= 1, "a warp has something to do");
   expect(int64_t{tile->bands} * tile->band_rows >= problem.p, "bands cover an image");
@@ -54,7 +57,7 @@ void check_mma_slices(const Problem& problem) {
   check_slices(problem, tile);
   if (!tile) return;
   expect(tile->columns <= kMmaStripColumns, "a strip is no wider than a product takes");
-  expect(tile->pairs % tile->slices == 0, "units of a pair are of one slice");
+  expect(tile->shares % tile->slices == 0, "units of a share are of one slice");
 }
 
 void check_planes(const Problem& problem) {
@@ -188,6 +191,39 @@ void check_sevens(int64_t size, int64_t padding) {
   if (is_for_tensor_cores(problem)) check_mma_planes(problem);
 }
 
+/// Whether shares, of `share` outputs a dilation apart, cover `outputs` without meeting, none empty.
+bool are_shared(int64_t outputs, int shares, int share, int64_t dilation) {
+  std::vector<int> times(static_cast<size_t>(outputs));
+  for (int64_t i = 0; i < shares; ++i) {
+    const int64_t first = i / dilation * share * dilation + i % dilation;
+    if (first >= outputs) return false;
+    for (int64_t at = first; at < std::min(outputs, first + share * dilation); at += dilation)
+      ++times[static_cast<size_t>(at)];
+  }
+  return std::all_of(times.begin(), times.end(), [](int each) { return each == 1; });
+}
+
+void check_combs(im2win_dtype dtype, int64_t size, int64_t dilation) {
+  Problem problem = layer(dtype, 44, size, 5, 1, 2 * dilation);
+  problem.dilation_h = problem.dilation_w = dilation;
+  problem.p = problem.q = size;
+  expect(has_slices_window(problem), "dilated windows without a stride have slices");
+  for (const auto& choose : {choose_slices_tile, choose_mma_slices_tile}) {
+    const auto tile = choose(problem, kResident);
+    expect(tile.has_value(), "so they have tiles");
+    if (!tile) continue;
+    expect(are_shared(size, tile->strips, tile->columns, dilation), "strips share out the columns");
+    expect(are_shared(size, tile->bands, tile->band_rows, dilation), "bands share out the rows");
+  }
+  problem.stride_h = problem.stride_w = 2;
+  expect(has_slices_window(problem) == (dilation == 1), "dilated ones with a stride have none");
+}
+
+/// Of 16 bits.
+int slices_of(int64_t channels) {
+  return choose_slices_tile(layer(IM2WIN_FLOAT16, channels, 14, 3, 1, 1), kResident)->slices;
+}
+
 void check_turns() {
   for (const auto choose : {choose_turns, choose_plane_matrix_turns}) {
     expect(choose(1000, 1, 100) == 1, "one image is one turn");
@@ -210,8 +246,14 @@ int main() {
             check(dtype, 96, size, kernel, stride, padding);
   for (const int size : {7, 9, 14, 28, 56, 112, 250})
     for (const int padding : {0, 3, 4}) check_sevens(size, padding);
+  for (const im2win_dtype dtype : {IM2WIN_FLOAT32, IM2WIN_FLOAT16})
+    for (const int size : {7, 33, 65, 129})
+      for (const int dilation : {1, 2, 3, 12, 50, 200}) check_combs(dtype, size, dilation);
   expect(!choose_slices_tile(layer(IM2WIN_FLOAT16, 9, 14, 3, 1, 1), kResident),
          "channels that are no whole words have no tile");
+  expect(slices_of(10) == 5 && slices_of(44) == 22 && slices_of(16) == 8,
+         "strips of short words, or of few, are one after the other");
+  expect(slices_of(24) == 16 && slices_of(72) == 48, "others begin at every 16th lane");
   Problem odd = layer(IM2WIN_FLOAT16, 96, 7, 5, 1, 2);
   expect(choose_mma_slices_tile(odd, kResident)->images == 2, "images may be in pairs");
   odd.n = 3;

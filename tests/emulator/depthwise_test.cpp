@@ -113,7 +113,7 @@ im2win_conv2d_desc random_desc() {
   const int32_t dtypes[] = {IM2WIN_FLOAT32, IM2WIN_FLOAT16, IM2WIN_BFLOAT16};
   desc.dtype = dtypes[between(0, 2)];
   desc.n = once_in(2) ? between(8, 50) : between(1, 3);
-  desc.c = desc.k = desc.groups = once_in(4) ? between(1, 40) : 8 * between(1, 10);
+  desc.c = desc.k = desc.groups = once_in(3) ? between(1, 80) : 8 * between(1, 10);
   desc.h = once_in(2) ? between(1, 8) : between(9, 40);
   desc.w = once_in(2) ? between(1, 9) : between(10, 33);
   desc.r = desc.s = 3 + 2 * between(0, 2);
@@ -122,6 +122,10 @@ im2win_conv2d_desc random_desc() {
     desc.r = between(1, 9), desc.s = between(1, 13);
     desc.stride_h = between(1, 3), desc.stride_w = between(1, 3);
     desc.dilation_h = between(1, 4), desc.dilation_w = between(1, 4);
+  }
+  if (once_in(4)) {
+    desc.stride_h = desc.stride_w = 1;
+    desc.dilation_h = between(1, 5), desc.dilation_w = between(1, 5);
   }
   const int64_t most = between(0, std::max<int64_t>(4, desc.r / 2 * desc.dilation_h));
   for (int64_t* padding :
@@ -164,10 +168,11 @@ int main(int argc, char** argv) {
     if (check(d) == 0) continue;
     ++failures;
     std::printf(
-        "  %d x %d x %d x %d, %d x %d, stride %d, padding %d %d %d %d, dtype %d, layout %d\n",
+        "  %d x %d x %d x %d, %d x %d, stride %d, dilation %d %d, padding %d %d %d %d, dtype %d, "
+        "layout %d\n",
         int(d.n), int(d.c), int(d.h), int(d.w), int(d.r), int(d.s), int(d.stride_h),
-        int(d.padding_top), int(d.padding_bottom), int(d.padding_left), int(d.padding_right),
-        d.dtype, d.input_layout);
+        int(d.dilation_h), int(d.dilation_w), int(d.padding_top), int(d.padding_bottom),
+        int(d.padding_left), int(d.padding_right), d.dtype, d.input_layout);
   }
   std::printf("%d problems, %d wrong\n", count, failures);
   return failures == 0 ? 0 : 1;

@@ -138,41 +138,46 @@ std::unique_ptr<Convolution> make_slices(
     const Problem& problem, const Target& target,
     typename TiledDepthwise<Element, SlicesGrid>::Kernel kernel, int64_t warp_bytes,
     ChooseTile choose_tile) {
+  if (kernel == nullptr) return nullptr;
   constexpr int kThreads = 32 * kSlicesWarps;
   const int64_t shared_bytes = kSlicesWarps * warp_bytes;
   const int64_t warps =
       kSlicesWarps * resident_blocks(target.device, kernel, kThreads, shared_bytes);
   const auto tile = choose_tile(problem, warps);
   if (!tile) return nullptr;
-  return make_tiled<Element>(problem, kernel, SlicesGrid(problem, *tile), kThreads, shared_bytes,
-                             kDepthwiseWordBytes);
+  const int64_t word_bytes = slices_word_bytes(problem);
+  return make_tiled<Element>(problem, kernel, SlicesGrid(problem, *tile, word_bytes), kThreads,
+                             shared_bytes, word_bytes);
 }
 
 template <class Element>
 std::unique_ptr<Convolution> configure_slices(const Problem& problem, const Target& target) {
   using Kernel = typename TiledDepthwise<Element, SlicesGrid>::Kernel;
+  const bool is_whole = slices_word_bytes(problem) == kDepthwiseWordBytes;
   const Kernel kernel =
-      choose_kernel_of<3, 5, 7>(problem, [](auto taps, auto stride, auto is_clamp) -> Kernel {
-        if constexpr (is_for_slices<Element>(taps, stride))
-          return depthwise_slices_kernel<Element, taps, stride, is_clamp>;
+      choose_kernel_of<3, 5, 7>(problem, [&](auto taps, auto stride, auto is_clamp) -> Kernel {
+        if constexpr (is_for_slices<Element>(taps))
+          return is_whole ? depthwise_slices_kernel<Element, taps, stride, 16, is_clamp>
+                          : depthwise_slices_kernel<Element, taps, stride, 4, is_clamp>;
         else
           return nullptr;
       });
-  if (kernel == nullptr) return nullptr;
   return make_slices<Element>(problem, target, kernel, kSlicesRingBytes, choose_slices_tile);
 }
 
 template <class Element>
 std::unique_ptr<Convolution> configure_mma_slices(const Problem& problem, const Target& target) {
   using Kernel = typename TiledDepthwise<Element, SlicesGrid>::Kernel;
+  const bool is_whole = slices_word_bytes(problem) == kDepthwiseWordBytes;
   const Kernel kernel =
-      choose_kernel_of<3, 5, 7>(problem, [](auto taps, auto stride, auto is_clamp) -> Kernel {
+      choose_kernel_of<3, 5, 7>(problem, [&](auto taps, auto stride, auto is_clamp) -> Kernel {
         if constexpr (is_for_mma_slices(taps, stride))
-          return depthwise_slices_mma_kernel<Element, taps, stride, is_clamp>;
+          return is_whole ? depthwise_slices_mma_kernel<Element, taps, stride, 16, is_clamp>
+                          : depthwise_slices_mma_kernel<Element, taps, stride, 4, is_clamp>;
         else
           return nullptr;
       });
-  if (kernel == nullptr || ptx_version(kernel) < 80) return nullptr;
+  if (kernel != nullptr && ptx_version(kernel) < 80) return nullptr;
   return make_slices<Element>(problem, target, kernel, kMmaSlicesWarpBytes, choose_mma_slices_tile);
 }
 
@@ -244,12 +249,10 @@ std::unique_ptr<Convolution> configure_windows(const Problem& problem, const Tar
 template <class Element>
 std::unique_ptr<Convolution> configure_mma(const Problem& problem, const Target& target,
                                            bool is_pixel_major) {
-  const bool has_window = has_depthwise_window(problem);
   if (is_pixel_major)
-    return has_window || is_square(problem, 7) ? configure_mma_slices<Element>(problem, target)
-                                               : nullptr;
+    return has_slices_window(problem) ? configure_mma_slices<Element>(problem, target) : nullptr;
   if (auto matrix = configure_plane_matrix<Element>(problem, target)) return matrix;
-  if (has_window)
+  if (has_depthwise_window(problem))
     if (auto rows = configure_image_rows<Element>(problem)) return rows;
   return configure_mma_planes<Element>(problem, target);
 }
@@ -263,10 +266,9 @@ std::unique_ptr<Convolution> configure_tiled(const Problem& problem, const Targe
   if constexpr (!std::is_same_v<Element, float>) {
     if (auto mma = configure_mma<Element>(problem, target, is_pixel_major)) return mma;
   }
-  const bool has_window = has_depthwise_window(problem);
-  if (is_pixel_major && (has_window || is_square(problem, 7)))
+  if (is_pixel_major && has_slices_window(problem))
     if (auto slices = configure_slices<Element>(problem, target)) return slices;
-  if (!is_pixel_major && has_window)
+  if (!is_pixel_major && has_depthwise_window(problem))
     if (auto planes = configure_planes<Element>(problem)) return planes;
   return configure_windows<Element>(problem, target);
 }

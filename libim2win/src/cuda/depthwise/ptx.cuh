@@ -81,16 +81,17 @@ __device__ __forceinline__ void store_shared_half(uint32_t address, uint32_t wor
                : "memory");
 }
 
-/// Starts a copy of 16 bytes to shared memory, as __pipeline_memcpy_async() does, but through the
+/// Starts a copy of 16 or 4 bytes to shared memory, as __pipeline_memcpy_async() does, but through the
 /// L1 cache: where copies overlap, the second finds them there.
+template <int kBytes>
 __device__ __forceinline__ void copy_async(uint32_t to, const void* from) {
 #if __CUDA_ARCH__ >= 800
-  asm volatile("cp.async.ca.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
-#else
-  const uint4 word = *static_cast<const uint4*>(from);
-  asm volatile("st.shared.v4.u32 [%0], {%1, %2, %3, %4};" ::"r"(to), "r"(word.x), "r"(word.y),
-               "r"(word.z), "r"(word.w)
+  asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(to), "l"(from), "n"(kBytes)
                : "memory");
+#else
+#pragma unroll
+  for (int i = 0; i < kBytes / 4; ++i)
+    store_shared(to + 4 * i, static_cast<const uint32_t*>(from)[i]);
 #endif
 }
 

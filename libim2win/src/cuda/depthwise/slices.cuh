@@ -1,7 +1,9 @@
-// Depthwise convolution in NHWC. A slice is 64 bytes of a pixel's channels, for 16 lanes; a lane
-// computes strips of 4 bytes of them. A warp takes two slices, of the same strip or not, and goes
-// down the image with them: each row of the input below its strips is on its way while those before
-// it are computed, and contributes at once to all rows of outputs whose windows hold it.
+// Depthwise convolution in NHWC. A slice is 4 bytes of a pixel's channels, for a lane. A warp takes 32 of
+// a strip of columns, those after the last of a pixel from the next strip, and goes down the image with
+// them: each row of the input below its strips is on its way while those before it are computed, and
+// contributes at once to all rows of outputs whose windows hold it.
+//
+// A dilated convolution is dense ones, of rows and columns a dilation apart: of one comb each.
 //
 // Warps share nothing, so that none waits for another.
 #pragma once
@@ -13,25 +15,28 @@
 
 namespace im2win::cuda {
 
-/// Rows of the input in shared memory: [pixel of a strip][unit][word of the slice]. A warp's units are
-/// neighbours: other slices of the strip, then other strips.
-template <int kTaps, int kStride>
+/// Rows of the input in shared memory: [pixel of a strip][slice].
+template <int kTaps, int kStride, int kBytes>
 struct SliceLines {
-  static constexpr int kWords = kSliceBytes / kDepthwiseWordBytes;  // of a slice
-  static constexpr int kSlices = 2;                                 // of a warp
+  static constexpr int kWordBytes = kBytes;
+  static constexpr int kWords = kSlicesLineBytes / kWordBytes;  // of a line
   static constexpr int kReach = (kStripSize - 1) * kStride + kTaps;
   static constexpr int kRowBytes = kReach * kSlicesLineBytes;
   static constexpr int kRingBytes = kSlicesRingBytes;
-  static constexpr int kPixelStep = 4, kStepBytes = kPixelStep * kSlicesLineBytes;
+  static constexpr int kPixelStep = 32 / kWords, kStepBytes = kPixelStep * kSlicesLineBytes;
 
-  __device__ __forceinline__ static SliceWord word() {
-    const int lane = threadIdx.x % 32;
-    return {lane / kWords % 2, lane % kWords, lane / (2 * kWords), lane * 16};
+  __device__ __forceinline__ static int pixel() { return threadIdx.x % 32 / kWords; }
+  __device__ __forceinline__ static int offset() { return threadIdx.x % 32 * kWordBytes; }
+
+  __device__ __forceinline__ static SliceWord word(const SlicesGrid& grid, int share) {
+    const auto [strip, number] =
+        grid.strip_words.divide(share * kWords + int(threadIdx.x) % kWords);
+    return {{grid.first_column(strip), 0}, number};
   }
 
-  __device__ __forceinline__ static SliceStrip strip(const SlicesGrid& grid, int pair, int unit) {
-    const auto [strip, slice] = grid.slices.divide(2 * pair + unit);
-    return {slice, strip * kStripSize, 0};
+  /// Of the strip's, the first of a line.
+  __device__ __forceinline__ static int first_word(const SlicesGrid& grid, int share) {
+    return grid.strip_words.divide(share * kWords).remainder;
   }
 };
 
@@ -85,7 +90,7 @@ struct LaneClamp {
 template <int kTaps, int kStride, int kChannels>
 struct StripSums {
   using Phases = BandPhases<kTaps, kStride>;
-  static constexpr int kReach = SliceLines<kTaps, kStride>::kReach;
+  static constexpr int kReach = (kStripSize - 1) * kStride + kTaps;
   float sums[Phases::kLive][kStripSize][kChannels] = {};
 
   /// In the order of depthwise_sum(). Rows of outputs outside the band gather sums, too, which
@@ -122,7 +127,7 @@ struct StripSums {
   }
 };
 
-/// The lane's weights, from its slice's filters in shared memory; false if one is infinite or NaN.
+/// The lane's weights, from its filters in shared memory; false if one is infinite or NaN.
 template <class Element, int kTaps, int kChannels>
 __device__ __forceinline__ bool read_weights(const Element* filters,
                                              float (&weights)[kTaps][kTaps][kChannels]) {
@@ -144,12 +149,14 @@ struct LaneStrip {
   int k, q;
   int columns, stored;
 
-  __device__ __forceinline__ LaneStrip(const SlicesGrid& grid, const SliceStrip& strip,
-                                       int channels, bool is_finite)
-      : k((strip.slice * kSliceLanes + int(threadIdx.x) % kSliceLanes) * channels),
-        q(strip.q),
-        columns(k < grid.c && q < grid.q ? min(grid.q - q, kStripSize) : 0),
-        stored(is_finite ? columns : 0) {}
+  __device__ __forceinline__ LaneStrip(const SlicesGrid& grid, int share, int channels,
+                                       bool is_finite) {
+    const auto [strip, slice] = grid.slices.divide(share * 32 + int(threadIdx.x) % 32);
+    k = slice * channels;
+    q = grid.first_column(strip);
+    columns = k < grid.c ? count_steps(q, grid.q, grid.column_combs, kStripSize) : 0;
+    stored = is_finite ? columns : 0;
+  }
 };
 
 /// Finishes and stores rows of outputs. What it is made of stays in registers.
@@ -160,15 +167,15 @@ struct RowWriter {
   const LaneStrip& strip;
   LaneClamp<Element> clamp;
   float biases[kChannels] = {};
-  int column_stride, row_stride;
+  int column_stride, row_stride;  // to the comb's next
 
   __device__ __forceinline__ RowWriter(const DepthwiseArguments<Element, float>& arguments,
                                        const SlicesGrid& grid, const LaneStrip& lane)
       : a(arguments),
         strip(lane),
         clamp(a.clamp),
-        column_stride(grid.c),
-        row_stride(grid.q * grid.c) {
+        column_stride(grid.column_step() * grid.c),
+        row_stride(grid.row_step() * grid.q * grid.c) {
     asm volatile("" : "+r"(column_stride), "+r"(row_stride));
 #pragma unroll
     for (int c = 0; c < kChannels; ++c)
@@ -176,11 +183,11 @@ struct RowWriter {
   }
 
   __device__ __forceinline__ Element* address(const SlicesGrid& grid, int n, int p) const {
-    return a.outputs.data() + int64_t{n} * grid.p * row_stride + p * row_stride +
-           (strip.q * column_stride + strip.k);
+    return a.outputs.data() + int64_t{n} * grid.p * (grid.q * grid.c) +
+           ((p * grid.q + strip.q) * grid.c + strip.k);
   }
 
-  __device__ __forceinline__ void write(Element* to, int n, int p,
+  __device__ __forceinline__ void write(const SlicesGrid& grid, Element* to, int n, int p,
                                         float (&sums)[kStripSize][kChannels]) const {
 #pragma unroll
     for (int j = 0; j < kStripSize; ++j, to += column_stride) {
@@ -192,7 +199,7 @@ struct RowWriter {
       } else if (j < strip.stored) {
 #pragma unroll
         for (int c = 0; c < kChannels; ++c)
-          to[c] = finish_any(a, n, strip.k + c, p, strip.q + j, sums[j][c]);
+          to[c] = finish_any(a, n, strip.k + c, p, strip.q + j * grid.column_step(), sums[j][c]);
       }
     }
   }
@@ -200,20 +207,20 @@ struct RowWriter {
 
 /// Whether registers suffice for a lane's weights and sums.
 template <class Element>
-constexpr bool is_for_slices(int taps, int stride) {
-  return taps <= 5 || (sizeof(Element) == 4 && stride == 1);
+constexpr bool is_for_slices(int taps) {
+  return taps <= 5 || sizeof(Element) == 4;
 }
 
 /// Blocks on a multiprocessor, for which registers suffice.
 template <class Element, int kTaps>
 inline constexpr int kSlicesBlocks = kTaps == 3 || (kTaps == 5 && sizeof(Element) == 4) ? 4 : 3;
 
-template <class Element, int kTaps, int kStride, bool kIsClamp>
+template <class Element, int kTaps, int kStride, int kWordBytes, bool kIsClamp>
 __global__ void __launch_bounds__(32 * kSlicesWarps, (kSlicesBlocks<Element, kTaps>))
     depthwise_slices_kernel(const __grid_constant__ DepthwiseArguments<Element, float> a,
                             const __grid_constant__ SlicesGrid grid) {
   constexpr int kChannels = Lane<Element>::kChannels;
-  using Layout = SliceLines<kTaps, kStride>;
+  using Layout = SliceLines<kTaps, kStride, kWordBytes>;
   using Rows = SliceRows<Element, kTaps, kStride, Layout>;
   const int warp = static_cast<int>(blockIdx.x) * kSlicesWarps + int(threadIdx.x / 32);
   if (warp >= grid.warps) return;
@@ -229,14 +236,13 @@ __global__ void __launch_bounds__(32 * kSlicesWarps, (kSlicesBlocks<Element, kTa
   const bool is_finite = read_weights(rows.filters() + lane * kChannels * kTaps * kTaps, weights);
   rows.proceed();
 
-  const LaneStrip strip(grid, Layout::strip(grid, at.pair, lane / kSliceLanes), kChannels,
-                        is_finite);
+  const LaneStrip strip(grid, at.share, kChannels, is_finite);
   const RowWriter<Element, kIsClamp> writer(a, grid, strip);
   for (int n = at.first_n; n < at.first_n + at.turns; ++n) {
     StripSums<kTaps, kStride, kChannels> sums;
     Element* out = writer.address(grid, n, at.first_p);
     go_down<kTaps, kStride>(
-        grid, at, rows,
+        at, rows,
         [&](int phase, uint32_t slot) {
           float x[Layout::kReach][kChannels];
 #pragma unroll
@@ -248,7 +254,7 @@ __global__ void __launch_bounds__(32 * kSlicesWarps, (kSlicesBlocks<Element, kTa
           float taken[kStripSize][kChannels];
           sums.take(phase, taken);
           if (row < 0) return;
-          writer.write(out, n, at.first_p + row, taken);
+          writer.write(grid, out, n, at.first_p + row * grid.row_step(), taken);
           out += writer.row_stride;
         });
   }

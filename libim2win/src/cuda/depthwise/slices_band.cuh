@@ -29,15 +29,14 @@ struct BandPhases {
 /// emit(phase, row) for each row of outputs that it completes, also those above the band, whose
 /// numbers are negative.
 template <int kTaps, int kStride, class Rows, class Add, class Emit>
-__device__ __forceinline__ void go_down(const SlicesGrid& grid, const SlicesPlace& at, Rows& rows,
-                                        Add add, Emit emit) {
+__device__ __forceinline__ void go_down(const SlicesPlace& at, Rows& rows, Add add, Emit emit) {
   using Phases = BandPhases<kTaps, kStride>;
   for (int first = 0; first < at.input_rows; first += Phases::kPeriod) {
 #pragma unroll
     for (int phase = 0; phase < Phases::kPeriod; ++phase) {
       const int row = first + phase;
       if (row >= at.input_rows) return;
-      if (unsigned(at.first_y + row) < unsigned(grid.h)) {
+      if (unsigned(row - at.first_row) < unsigned(at.image_rows)) {
         add(phase, rows.wait());
         rows.next();
       }
@@ -52,12 +51,12 @@ __device__ __forceinline__ void write_exact(const DepthwiseArguments<Element, fl
                                             const SlicesGrid& grid, const SlicesPlace& at,
                                             int first_n, int first_k, int channels, int first_q,
                                             int columns) {
-  for (int n = first_n; n < first_n + at.turns * grid.images; n += grid.images)
-    for (int p = at.first_p; p < at.first_p + at.rows; ++p)
-      for (int q = first_q; q < first_q + columns; ++q)
+  for (int turn = 0; turn < at.turns; ++turn)
+    for (int row = 0; row < at.rows; ++row)
+      for (int column = 0; column < columns; ++column)
         for (int k = first_k; k < first_k + channels; ++k)
-          *a.outputs.address(a.outputs.filter(k), a.outputs.pixel(n, p, q)) =
-              compute_any(a, n, k, p, q);
+          write_any(a, a.outputs.filter(k), first_n + turn * grid.images, k,
+                    at.first_p + row * grid.row_step(), first_q + column * grid.column_step());
 }
 
 }  // namespace im2win::cuda

@@ -15,30 +15,44 @@ namespace im2win::cuda {
 /// Rows of the input in shared memory: [unit][octet of channels][pixel of a strip]. Of a stride, even
 /// pixels come before odd ones. So the words of an octet below a tap of 8 outputs are contiguous: in
 /// different banks.
-template <int kTaps, int kStride>
+template <int kTaps, int kStride, int kBytes>
 struct SliceOctets {
-  static constexpr int kWords = 2;   // of a slice, an octet each
-  static constexpr int kSlices = 1;  // of a warp
+  static constexpr int kWordBytes = kBytes;
+  static constexpr int kWords = kMmaSliceBytes / kWordBytes;  // of a slice
   static constexpr int kReach = (kMmaStripColumns - 1) * kStride + kTaps;
   static constexpr int kOctetBytes = round_up(kReach, kStride) * 16;
-  static constexpr int kUnitBytes = kWords * kOctetBytes;
+  static constexpr int kUnitBytes = 2 * kOctetBytes;
   static constexpr int kRowBytes = 2 * kUnitBytes;
   static constexpr int kRingBytes = kMmaSlicesRingBytes;
-  static constexpr int kPixelStep = 8, kStepBytes = kPixelStep / kStride * 16;
+  static constexpr int kPixelStep = 16 / kWords, kStepBytes = kPixelStep / kStride * 16;
 
   __device__ __forceinline__ static constexpr int offset(int pixel) {
     return pixel % kStride * (kOctetBytes / kStride) + pixel / kStride * 16;
   }
 
-  __device__ __forceinline__ static SliceWord word() {
-    const int lane = threadIdx.x % 32, unit = lane / 16, octet = lane % 2, pixel = lane / 2 % 8;
-    return {unit, octet, pixel, unit * kUnitBytes + octet * kOctetBytes + offset(pixel)};
+  __device__ __forceinline__ static int pixel() { return threadIdx.x % 16 / kWords; }
+  __device__ __forceinline__ static int offset() {
+    const int unit = threadIdx.x % 32 / 16, byte = threadIdx.x % kWords * kWordBytes;
+    return unit * kUnitBytes + byte / 16 * kOctetBytes + byte % 16 + offset(pixel());
   }
 
-  __device__ __forceinline__ static SliceStrip strip(const SlicesGrid& grid, int pair, int unit) {
-    const auto [strips, slice] = grid.slices.divide(pair);
-    const auto [image, strip] = grid.strips.divide(2 * strips + unit);
-    return {slice, image < grid.images ? strip * grid.columns : grid.q, image};
+  __device__ __forceinline__ static SliceStrip strip(const SlicesGrid& grid, int share, int unit) {
+    const auto [image, strip] = grid.strips.divide(2 * grid.slices.quotient(share) + unit);
+    return {image < grid.images ? grid.first_column(strip) : grid.q, image};
+  }
+
+  __device__ __forceinline__ static int slice(const SlicesGrid& grid, int share) {
+    return grid.slices.divide(share).remainder;
+  }
+
+  /// Of the pixel's, the first of the slice.
+  __device__ __forceinline__ static int first_word(const SlicesGrid& grid, int share) {
+    return slice(grid, share) * kWords;
+  }
+
+  __device__ __forceinline__ static SliceWord word(const SlicesGrid& grid, int share) {
+    return {strip(grid, share, threadIdx.x % 32 / 16),
+            first_word(grid, share) + int(threadIdx.x) % kWords};
   }
 
   /// What the lane tells load_fragments(), for the first tap of the first octet: pixels of both
@@ -50,16 +64,17 @@ struct SliceOctets {
 };
 
 /// The fragments of the diagonal matrices: of each tap and octet, what a lane has of the octet's
-/// channel lane / 4, which is all zeros but for one lane of four.
+/// channel lane / 4, which is all zeros but for one lane of four, and for channels that there are not.
 template <int kTaps>
 struct DiagonalWeights {
   uint32_t fragments[kTaps][2][kTaps];
 
-  __device__ __forceinline__ explicit DiagonalWeights(const uint16_t* filters) {
+  __device__ __forceinline__ DiagonalWeights(const uint16_t* filters, int channels) {
     const int lane = threadIdx.x % 32, channel = lane / 4;
-    const uint32_t place = channel / 2 == lane % 4 ? 1u << 16 * (channel % 2) : 0;
 #pragma unroll
     for (int octet = 0; octet < 2; ++octet) {
+      const bool is_diagonal = channel / 2 == lane % 4 && 8 * octet + channel < channels;
+      const uint32_t place = is_diagonal ? 1u << 16 * (channel % 2) : 0;
       const uint16_t* const filter = filters + (8 * octet + channel) * kTaps * kTaps;
 #pragma unroll
       for (int i = 0; i < kTaps * kTaps; ++i)
@@ -70,10 +85,9 @@ struct DiagonalWeights {
 
 /// The sums of the rows of outputs whose windows hold a row of the input: of both octets, of both
 /// units' outputs.
-template <class Element, int kTaps, int kStride>
+template <class Element, int kTaps, int kStride, class Layout>
 struct OctetSums {
   using Phases = BandPhases<kTaps, kStride>;
-  using Layout = SliceOctets<kTaps, kStride>;
   float sums[Phases::kLive][2][4] = {};
 
   /// A row of the input at `address`. Rows of outputs outside the band gather sums, too, which nobody
@@ -128,46 +142,54 @@ struct OutputStage {
   }
 };
 
-/// The word of outputs that a lane stores, 8 channels of a pixel, as that which it copies of the
-/// input.
+/// The outputs that a lane stores: an octet of channels of a pixel.
 template <class Layout>
-struct LaneWord {
-  SliceWord word;
+struct LaneOctet {
+  int unit = threadIdx.x % 32 / 16, pixel = threadIdx.x / 2 % 8, octet = threadIdx.x % 2;
   int k, q;
   int image;
-  bool is_inside;  // of the tensor
+  int channels;  // in the tensor
 
-  __device__ __forceinline__ LaneWord(const SlicesGrid& grid, const SlicesPlace& at)
-      : word(Layout::word()) {
-    const SliceStrip strip = Layout::strip(grid, at.pair, word.unit);
-    k = 8 * word.pixel_word(strip, Layout::kWords);
-    q = strip.q + word.pixel;
+  __device__ __forceinline__ LaneOctet(const SlicesGrid& grid, const SlicesPlace& at) {
+    const SliceStrip strip = Layout::strip(grid, at.share, unit);
+    k = 8 * (2 * Layout::slice(grid, at.share) + octet);
+    q = strip.q + pixel * grid.column_step();
     image = strip.image;
-    is_inside = k < grid.c && q < grid.q && word.pixel < grid.columns;
+    channels = q < grid.q && pixel < grid.columns ? max(0, min(grid.c - k, 8)) : 0;
   }
 };
 
-/// Finishes and stores rows of outputs. A lane computes two channels of each octet of both units'
-/// pixels number lane / 4, and stores its word.
-template <class Element, int kTaps, int kStride, bool kIsClamp>
-class WordWriter {
-  using Layout = SliceOctets<kTaps, kStride>;
+/// Stores the first `bytes` of 16, whole words of kWordBytes.
+template <int kWordBytes>
+__device__ __forceinline__ void store_words(unsigned char* to, const uint4& words, int bytes) {
+  if constexpr (kWordBytes == 16) {
+    if (bytes != 0) *reinterpret_cast<uint4*>(to) = words;
+  } else {
+    const uint32_t each[] = {words.x, words.y, words.z, words.w};
+#pragma unroll
+    for (int i = 0; i < 4; ++i)
+      if (4 * i < bytes) reinterpret_cast<uint32_t*>(to)[i] = each[i];
+  }
+}
 
+/// Finishes and stores rows of outputs. A lane computes two channels of each octet of both units'
+/// pixels number lane / 4, and stores its octet.
+template <class Element, class Layout, bool kIsClamp>
+class OctetWriter {
  public:
-  __device__ __forceinline__ WordWriter(const DepthwiseArguments<Element, float>& arguments,
-                                        const SlicesGrid& grid, const SlicesPlace& at,
-                                        unsigned char* stage)
+  __device__ __forceinline__ OctetWriter(const DepthwiseArguments<Element, float>& arguments,
+                                         const SlicesGrid& grid, const SlicesPlace& at,
+                                         unsigned char* stage)
       : a_(arguments), grid_(grid), at_(at), clamp_(a_.clamp) {
-    const LaneWord<Layout> mine(grid, at);
-    is_stored_ = mine.is_inside;
+    const LaneOctet<Layout> mine(grid, at);
+    stored_ = mine.channels * int{sizeof(Element)};
     const int64_t row = int64_t{at.first_n + mine.image} * grid.p + at.first_p;
-    row_bytes_ = grid.q * grid.c * int{sizeof(Element)};
-    to_ = reinterpret_cast<unsigned char*>(a_.outputs.data() + mine.q * grid.c + mine.k) +
-          row * row_bytes_;
+    to_ = reinterpret_cast<unsigned char*>(a_.outputs.data() + mine.q * grid.c + mine.k +
+                                           row * (grid.q * grid.c));
+    row_bytes_ = grid.row_step() * grid.q * grid.c * int{sizeof(Element)};
     const int lane = threadIdx.x % 32;
     pairs_ = shared_address(stage) + OutputStage::offset(0, lane / 4, 0) + lane % 4 * 4;
-    word_ = shared_address(stage) +
-            OutputStage::offset(mine.word.unit, mine.word.pixel, mine.word.number);
+    word_ = shared_address(stage) + OutputStage::offset(mine.unit, mine.pixel, mine.octet);
 #pragma unroll
     for (int octet = 0; octet < 2; ++octet) {
       const int k = first_channel(octet);
@@ -175,7 +197,7 @@ class WordWriter {
       for (int i = 0; i < 2; ++i)
         if (kIsClamp && k < grid.c) biases_[octet][i] = a_.outputs.bias(k + i);
     }
-    asm volatile("" : "+r"(pairs_), "+r"(word_), "+r"(is_stored_));
+    asm volatile("" : "+r"(pairs_), "+r"(word_), "+r"(stored_));
   }
 
   /// The next row of the band, number `row`, of images from n on.
@@ -186,7 +208,8 @@ class WordWriter {
       for (int unit = 0; unit < 2; ++unit) {
         float values[2] = {sums[octet][2 * unit] + biases_[octet][0],
                            sums[octet][2 * unit + 1] + biases_[octet][1]};
-        if constexpr (!kIsClamp) finish(n, at_.first_p + row, unit, octet, values);
+        if constexpr (!kIsClamp)
+          finish(n, at_.first_p + row * grid_.row_step(), unit, octet, values);
         const Pair<Element> pair = pair_of<Element>(values[0], values[1]);
         store_shared(pairs_ + OutputStage::offset(unit, 0, octet),
                      reinterpret_cast<const uint32_t&>(pair));
@@ -201,14 +224,15 @@ class WordWriter {
         finiteness_.add(pair);
       }
     }
-    if (is_stored_ != 0) *reinterpret_cast<uint4*>(to_) = word;
+    store_words<Layout::kWordBytes>(to_, word, stored_);
     to_ += row_bytes_;
     __syncwarp();
   }
 
   /// To the band of the next images.
   __device__ __forceinline__ void next() {
-    to_ += (int64_t{grid_.images} * grid_.p - at_.rows) * row_bytes_;
+    to_ += (int64_t{grid_.images} * grid_.p - at_.rows * grid_.row_step()) *
+           (grid_.q * grid_.c * int{sizeof(Element)});
   }
 
   /// False if what the lane stored may be wrong: zeros beside the diagonals and in the padding make
@@ -217,15 +241,15 @@ class WordWriter {
 
  private:
   __device__ __forceinline__ int first_channel(int octet) const {
-    const int slice = Layout::strip(grid_, at_.pair, 0).slice;
-    return (slice * Layout::kWords + octet) * 8 + int(threadIdx.x % 4) * 2;
+    return (2 * Layout::slice(grid_, at_.share) + octet) * 8 + int(threadIdx.x % 4) * 2;
   }
 
   /// Whatever the epilogue.
   __device__ __forceinline__ void finish(int n, int p, int unit, int octet,
                                          float (&values)[2]) const {
-    const SliceStrip strip = Layout::strip(grid_, at_.pair, unit);
-    const int pixel = threadIdx.x % 32 / 4, q = strip.q + pixel, k = first_channel(octet);
+    const SliceStrip strip = Layout::strip(grid_, at_.share, unit);
+    const int pixel = threadIdx.x % 32 / 4, k = first_channel(octet);
+    const int q = strip.q + pixel * grid_.column_step();
     if (k >= grid_.c || q >= grid_.q || pixel >= grid_.columns) return;
 #pragma unroll
     for (int i = 0; i < 2; ++i)
@@ -238,20 +262,20 @@ class WordWriter {
   PairClamp<Element> clamp_;
   Finiteness<Element> finiteness_;
   float biases_[2][2] = {};  // of each octet's two channels
-  int is_stored_;            // whether the lane's word is
+  int stored_;               // bytes of the lane's octet
   unsigned char* to_;        // the next one
   int row_bytes_;
   uint32_t pairs_, word_;  // what the lane has of the stage
 };
 
-/// Computes all of the lane's words again. It works out where they are by itself, so that nothing is
+/// Computes all of the lane's octets again. It works out where they are by itself, so that nothing is
 /// kept for it.
-template <int kTaps, int kStride, class Element>
+template <class Layout, int kTaps, int kStride, class Element>
 __device__ __noinline__ void correct(const DepthwiseArguments<Element, float>& a,
                                      const SlicesGrid& grid, int warp) {
   const SlicesPlace at(grid, warp, a.vertical, kStride, kTaps);
-  const LaneWord<SliceOctets<kTaps, kStride>> mine(grid, at);
-  if (mine.is_inside) write_exact(a, grid, at, at.first_n + mine.image, mine.k, 8, mine.q, 1);
+  const LaneOctet<Layout> mine(grid, at);
+  write_exact(a, grid, at, at.first_n + mine.image, mine.k, mine.channels, mine.q, 1);
 }
 
 /// Of dynamic shared memory, a warp.
@@ -261,11 +285,11 @@ inline constexpr int kMmaSlicesWarpBytes = kMmaSlicesRingBytes + OutputStage::kB
 template <int kTaps>
 inline constexpr int kMmaSlicesBlocks = kTaps <= 5 ? 4 : 2;
 
-template <class Element, int kTaps, int kStride, bool kIsClamp>
+template <class Element, int kTaps, int kStride, int kWordBytes, bool kIsClamp>
 __global__ void __launch_bounds__(32 * kSlicesWarps, kMmaSlicesBlocks<kTaps>)
     depthwise_slices_mma_kernel(const __grid_constant__ DepthwiseArguments<Element, float> a,
                                 const __grid_constant__ SlicesGrid grid) {
-  using Layout = SliceOctets<kTaps, kStride>;
+  using Layout = SliceOctets<kTaps, kStride, kWordBytes>;
   const int block_warp = __shfl_sync(~0u, static_cast<int>(threadIdx.x / 32), 0);
   const int warp = static_cast<int>(blockIdx.x) * kSlicesWarps + block_warp;
   if (warp >= grid.warps) return;
@@ -274,16 +298,17 @@ __global__ void __launch_bounds__(32 * kSlicesWarps, kMmaSlicesBlocks<kTaps>)
   SliceRows<Element, kTaps, kStride, Layout> rows(a, grid, at, ring);
   follow();
   rows.start(a.filter, grid, at);
-  const DiagonalWeights<kTaps> weights(reinterpret_cast<const uint16_t*>(rows.filters()));
+  const DiagonalWeights<kTaps> weights(reinterpret_cast<const uint16_t*>(rows.filters()),
+                                       grid.c - 16 * Layout::slice(grid, at.share));
   rows.proceed();
 
   uint32_t pixels = shared_address(ring) + Layout::fragments();
   asm volatile("" : "+r"(pixels));
-  WordWriter<Element, kTaps, kStride, kIsClamp> writer(a, grid, at, ring + kMmaSlicesRingBytes);
+  OctetWriter<Element, Layout, kIsClamp> writer(a, grid, at, ring + kMmaSlicesRingBytes);
   for (int turn = 0; turn < at.turns; ++turn) {
-    OctetSums<Element, kTaps, kStride> sums;
+    OctetSums<Element, kTaps, kStride, Layout> sums;
     go_down<kTaps, kStride>(
-        grid, at, rows, [&](int phase, uint32_t slot) { sums.add(phase, weights, pixels + slot); },
+        at, rows, [&](int phase, uint32_t slot) { sums.add(phase, weights, pixels + slot); },
         [&](int phase, int row) {
           float taken[2][4];
           sums.take(phase, taken);
@@ -291,7 +316,7 @@ __global__ void __launch_bounds__(32 * kSlicesWarps, kMmaSlicesBlocks<kTaps>)
         });
     writer.next();
   }
-  if (!writer.is_right()) correct<kTaps, kStride>(a, grid, warp);
+  if (!writer.is_right()) correct<Layout, kTaps, kStride>(a, grid, warp);
 }
 
 }  // namespace im2win::cuda

@@ -5,6 +5,7 @@
 #include <cuda_pipeline.h>
 
 #include <algorithm>
+#include <type_traits>
 
 #include "checked.hpp"
 #include "cuda/depthwise/sum.cuh"
@@ -16,21 +17,27 @@ namespace im2win::cuda {
 /// The tile and the image. Plain data.
 struct SlicesGrid {
   static constexpr bool kStartsEarly = true;  // before the kernel ahead of it ends: follow()
-  Divisor pairs, bands, slices, strips;
-  int columns;  // of a strip
-  int images;   // at a time
+  Divisor shares, bands, slices, strips;
+  Divisor row_combs, column_combs;    // the dilation: rows and columns of one are so far apart
+  Divisor strip_words, filter_words;  // of all slices of a strip, and of their filters
+  int columns;                        // of a strip
+  int images;                         // at a time
   int band_rows, turns;
-  int all_turns;  // of all warps with the same pair and band
+  int all_turns;  // of all warps with the same share and band
   int c, h, w, p, q;
   int pixel_words;
   int warps;
   int64_t blocks;
 
-  SlicesGrid(const Problem& problem, const SlicesTile& tile)
-      : pairs(tile.pairs),
+  SlicesGrid(const Problem& problem, const SlicesTile& tile, int64_t word_bytes)
+      : shares(tile.shares),
         bands(tile.bands),
         slices(tile.slices),
         strips(tile.strips),
+        row_combs(problem.dilation_h),
+        column_combs(problem.dilation_w),
+        strip_words(int64_t{tile.slices} * tile.slice_bytes / word_bytes),
+        filter_words(strip_words.divisor * problem.r * problem.s),
         columns(tile.columns),
         images(tile.images),
         band_rows(tile.band_rows),
@@ -41,52 +48,65 @@ struct SlicesGrid {
         w(static_cast<int>(problem.w)),
         p(static_cast<int>(problem.p)),
         q(static_cast<int>(problem.q)),
-        pixel_words(
-            static_cast<int>(problem.c * element_bytes(problem.dtype) / kDepthwiseWordBytes)),
+        pixel_words(static_cast<int>(problem.c * element_bytes(problem.dtype) / word_bytes)),
         warps(static_cast<int>(tile.warps(problem.n))),
         blocks(ceil_div(warps, kSlicesWarps)) {}
+
+  __device__ __forceinline__ int row_step() const { return static_cast<int>(row_combs.divisor); }
+  __device__ __forceinline__ int column_step() const {
+    return static_cast<int>(column_combs.divisor);
+  }
+
+  /// Of a strip. Past the last one it is outside the image.
+  __device__ __forceinline__ int first_column(int strip) const {
+    const auto [group, comb] = column_combs.divide(strip);
+    return group * columns * column_step() + comb;
+  }
 };
 
-/// What a warp computes: a band of some images, two units.
+/// How many of `limit` numbers from `first` on, a step apart, are below `end`.
+__device__ __forceinline__ int count_steps(int first, int end, const Divisor& step, int limit) {
+  return first < end ? min(step.quotient(end - 1 - first) + 1, limit) : 0;
+}
+
+/// What a warp computes: a band of some images, a share of it.
 struct SlicesPlace {
-  int pair;  // of units
+  int share;
   int first_n, turns;
   int first_p, rows;
-  int first_y, input_rows;  // below them, also outside the image
+  int first_y, input_rows;    // below them, also outside the image
+  int first_row, image_rows;  // of those, the ones inside
 
   __device__ __forceinline__ SlicesPlace(const SlicesGrid& grid, int warp, const Axis& vertical,
                                          int stride, int taps) {
-    const auto [rest, number] = grid.pairs.divide(warp);
+    const auto [rest, number] = grid.shares.divide(warp);
     const auto [turn, band] = grid.bands.divide(rest);
-    pair = number;
+    const auto [group, comb] = grid.row_combs.divide(band);
+    share = number;
     const int first_turn = turn * grid.turns;
     turns = min(grid.turns, grid.all_turns - first_turn);
     first_n = first_turn * grid.images;
-    first_p = band * grid.band_rows;
-    rows = min(grid.band_rows, grid.p - first_p);
+    first_p = group * grid.band_rows * grid.row_step() + comb;
+    rows = count_steps(first_p, grid.p, grid.row_combs, grid.band_rows);
     first_y = first_p * stride - static_cast<int>(vertical.padding);
     input_rows = (rows - 1) * stride + taps;
+    first_row = count_steps(first_y, 0, grid.row_combs, input_rows);
+    image_rows = count_steps(first_y, grid.h, grid.row_combs, input_rows) - first_row;
   }
 };
 
-/// A unit: a slice of a strip of one of the images that a warp does at a time. Past all of them it
-/// starts outside the tensor.
+/// A strip of one of the images that a warp does at a time: its first column. Past all of them it is
+/// outside the tensor.
 struct SliceStrip {
-  int slice, q;
+  int q;
   int image;
 };
 
-/// The first word that a lane copies of a row of the input. Layouts say which that is, and how much
-/// further the lane's others are.
+/// The words that a lane copies of a row of the input. Layouts say which these are, which pixel below
+/// the strip comes first, where it is in the ring's row, and how much further the others are.
 struct SliceWord {
-  int unit;    // of the two
-  int number;  // among those of the slice
-  int pixel;   // below the strip
-  int offset;  // in the ring's row, in bytes
-
-  __device__ __forceinline__ int pixel_word(const SliceStrip& strip, int slice_words) const {
-    return strip.slice * slice_words + number;
-  }
+  SliceStrip strip;
+  int number;  // of the pixel's
 };
 
 /// A ring of rows of the input below a warp's strips, zeros outside the image. The last rows hold the
@@ -101,45 +121,46 @@ class SliceRows {
                                        const SlicesGrid& grid, const SlicesPlace& at,
                                        unsigned char* ring)
       : ring_(ring) {
-    const SliceWord word = Layout::word();
-    const SliceStrip strip = Layout::strip(grid, at.pair, word.unit);
-    const int pixel_word = word.pixel_word(strip, Layout::kWords);
-    const int x = strip.q * kStride - static_cast<int>(a.horizontal.padding) + word.pixel;
-    const int reach = (grid.columns - 1) * kStride + kTaps - word.pixel;
+    const SliceWord word = Layout::word(grid, at.share);
+    const int step = grid.column_step();
+    const int x =
+        word.strip.q * kStride - static_cast<int>(a.horizontal.padding) + Layout::pixel() * step;
+    const int reach = (grid.columns - 1) * kStride + kTaps - Layout::pixel();
     inside_ = 0;
 #pragma unroll
     for (int i = 0; i < kCopies; ++i) {
       const int further = i * Layout::kPixelStep;
-      if (further < reach && unsigned(x + further) < unsigned(grid.w)) inside_ |= 1u << i;
+      if (further < reach && unsigned(x + further * step) < unsigned(grid.w)) inside_ |= 1u << i;
     }
-    if (pixel_word >= grid.pixel_words || strip.q >= grid.q) inside_ = 0;
+    if (word.number >= grid.pixel_words || word.strip.q >= grid.q) inside_ = 0;
 
-    const int first_y = max(at.first_y, 0);
-    image_rows_ = max(0, min(at.first_y + at.input_rows, grid.h) - first_y);
+    image_rows_ = at.image_rows;
     left_ = image_rows_ * at.turns;
     const int row_words = grid.w * grid.pixel_words;
-    row_bytes_ = row_words * 16;
-    image_bytes_ = (int64_t{grid.images} * grid.h - image_rows_) * row_bytes_;
-    copy_bytes_ = Layout::kPixelStep * grid.pixel_words * 16;
+    const int first_y = at.first_y + at.first_row * grid.row_step();
+    row_bytes_ = grid.row_step() * row_words * kWordBytes;
+    image_bytes_ =
+        (int64_t{grid.images} * grid.h - image_rows_ * grid.row_step()) * (row_words * kWordBytes);
+    copy_bytes_ = Layout::kPixelStep * step * grid.pixel_words * kWordBytes;
     from_ = reinterpret_cast<const unsigned char*>(a.input) +
-            16 * (int64_t{at.first_n + strip.image} * grid.h * row_words +
-                  (first_y * row_words + x * grid.pixel_words + pixel_word));
-    to_ = shared_address(ring) + word.offset;
+            kWordBytes * (int64_t{at.first_n + word.strip.image} * grid.h * row_words +
+                          (first_y * row_words + x * grid.pixel_words + word.number));
+    to_ = shared_address(ring) + Layout::offset();
     asm volatile("" : "+r"(to_), "+r"(copy_bytes_), "+r"(row_bytes_));
   }
 
-  /// Starts with the filters and what there is room for beside them.
+  /// Starts with the filters and what there is room for beside them. After a strip's last slice comes
+  /// the next one's first.
   __device__ __forceinline__ void start(const Element* filter, const SlicesGrid& grid,
                                         const SlicesPlace& at) {
-    constexpr int kSliceWords = Layout::kWords * kTaps * kTaps;
-    const uint4* const from = reinterpret_cast<const uint4*>(filter);
-    uint4* const to = reinterpret_cast<uint4*>(ring_ + kFirstRows * Layout::kRowBytes);
-#pragma unroll
-    for (int i = 0; i < Layout::kSlices; ++i) {
-      const int first = Layout::strip(grid, at.pair, i).slice * kSliceWords;
-      const int words = min(kSliceWords, grid.pixel_words * kTaps * kTaps - first);
-      for (int word = threadIdx.x % 32; word < words; word += 32)
-        __pipeline_memcpy_async(to + i * kSliceWords + word, from + first + word, 16);
+    constexpr int kTapWords = kTaps * kTaps;
+    const auto from = reinterpret_cast<const unsigned char*>(filter);
+    unsigned char* const to = ring_ + kFirstRows * Layout::kRowBytes;
+    const int first = Layout::first_word(grid, at.share) * kTapWords;
+    for (int word = threadIdx.x % 32; word < Layout::kWords * kTapWords; word += 32) {
+      const int number = grid.filter_words.divide(first + word).remainder;
+      if (number < grid.pixel_words * kTapWords)
+        __pipeline_memcpy_async(to + word * kWordBytes, from + number * kWordBytes, kWordBytes);
     }
     __pipeline_commit();
 #pragma unroll
@@ -173,19 +194,20 @@ class SliceRows {
   }
 
  private:
+  static constexpr int kWordBytes = Layout::kWordBytes;
   static constexpr int kCopies = ceil_div(Layout::kReach, Layout::kPixelStep);
-  static constexpr int kFilterBytes = Layout::kSlices * Layout::kWords * 16 * kTaps * kTaps;
+  static constexpr int kFilterBytes = Layout::kWords * kWordBytes * kTaps * kTaps;
   static constexpr int kFirstRows = kRows - ceil_div(kFilterBytes, Layout::kRowBytes);
   static_assert(kFirstRows > 0);
 
   /// copy() to a row for the first time.
   __device__ __forceinline__ void fill(int row) {
-    const SliceWord word = Layout::word();
-    unsigned char* const first = ring_ + row * Layout::kRowBytes + word.offset;
+    using Word = std::conditional_t<kWordBytes == 16, uint4, uint32_t>;
+    unsigned char* const first = ring_ + row * Layout::kRowBytes + Layout::offset();
 #pragma unroll
     for (int i = 0; i < kCopies; ++i)
-      if ((inside_ >> i & 1) == 0 && word.pixel + i * Layout::kPixelStep < Layout::kReach)
-        *reinterpret_cast<uint4*>(first + i * Layout::kStepBytes) = uint4{0, 0, 0, 0};
+      if ((inside_ >> i & 1) == 0 && Layout::pixel() + i * Layout::kPixelStep < Layout::kReach)
+        *reinterpret_cast<Word*>(first + i * Layout::kStepBytes) = Word{};
     copy(row * Layout::kRowBytes);
   }
 
@@ -195,7 +217,8 @@ class SliceRows {
       const unsigned char* from = from_;
 #pragma unroll
       for (int i = 0; i < kCopies; ++i, from += copy_bytes_)
-        if ((inside_ >> i & 1) != 0) copy_async(to_ + slot + i * Layout::kStepBytes, from);
+        if ((inside_ >> i & 1) != 0)
+          copy_async<kWordBytes>(to_ + slot + i * Layout::kStepBytes, from);
       --left_;
       from_ += row_bytes_;
       if (++row_ == image_rows_) {

@@ -22,6 +22,15 @@ bool is_narrow(const Problem& problem) {
                    problem.padding_right}) < 5;
 }
 
+/// Such sizes with any padding, and bytes of rows that are a dilation apart.
+bool is_narrow_padded(const Problem& problem) {
+  constexpr int64_t kMost = (1 << 29) - 1;
+  const int64_t padded_h = problem.padding_top + problem.h + problem.padding_bottom;
+  return !exceeds(kMost, {problem.c, padded_h, problem.padded_w()}) &&
+         !exceeds(kMost, {problem.c, problem.p, problem.q}) &&
+         !exceeds(kMost, {problem.c, problem.r, problem.s}) && problem.n <= kMost;
+}
+
 /// Parts of at most `limit`, all but the last equal.
 int even_share(int64_t count, int64_t limit) {
   return static_cast<int>(ceil_div(count, ceil_div(count, limit)));
@@ -46,29 +55,43 @@ int below(int outputs, int64_t stride, int64_t taps) {
 int64_t slices_cost(const Problem& problem, const SlicesTile& tile, int64_t resident) {
   const int64_t start = problem.r * problem.s / 6;
   const int64_t rows =
-      tile.turns * std::min<int64_t>(problem.h, below(tile.band_rows, problem.stride_h, problem.r));
+      tile.turns * std::min<int64_t>(ceil_div(problem.h, problem.dilation_h),
+                                     below(tile.band_rows, problem.stride_h, problem.r));
   return 2 * tile.warps(problem.n) * (rows + start) + resident * rows;
+}
+
+/// Shares of outputs that are a dilation apart, `share` of them at most. They are numbered by the first
+/// output.
+int comb_shares(int64_t outputs, int64_t share, int64_t dilation) {
+  const int64_t before = (ceil_div(outputs, share * dilation) - 1) * dilation;
+  return static_cast<int>(before + std::min(dilation, outputs - before * share));
 }
 
 SlicesTile with_slices(const Problem& problem, int slice_bytes, int columns) {
   SlicesTile tile{};
+  tile.slice_bytes = slice_bytes;
   tile.columns = columns;
   tile.images = 1;
   tile.slices = static_cast<int>(ceil_div(problem.c * element_bytes(problem.dtype), slice_bytes));
-  tile.strips = static_cast<int>(ceil_div(problem.q, columns));
+  tile.strips = comb_shares(problem.q, columns, problem.dilation_w);
   return tile;
+}
+
+/// Whether sizes are narrow and channels whole words.
+bool are_for_slices(const Problem& problem) {
+  return is_narrow_padded(problem) &&
+         problem.c * element_bytes(problem.dtype) % slices_word_bytes(problem) == 0;
 }
 
 /// The tile with the cheapest bands and turns.
 std::optional<SlicesTile> choose_bands(const Problem& problem, SlicesTile tile, int64_t resident) {
   constexpr int kMost = 64;
   constexpr int64_t kMaxWarps = 1 << 30;
-  if (!is_narrow(problem) || problem.c * element_bytes(problem.dtype) % kDepthwiseWordBytes != 0)
-    return std::nullopt;
+  const int64_t rows = ceil_div(problem.p, problem.dilation_h);
   std::optional<SlicesTile> best;
-  for (int bands = 1; bands <= std::min<int64_t>(kMost, problem.p); ++bands) {
-    tile.band_rows = static_cast<int>(ceil_div(problem.p, bands));
-    tile.bands = static_cast<int>(ceil_div(problem.p, tile.band_rows));
+  for (int bands = 1; bands <= std::min<int64_t>(kMost, rows); ++bands) {
+    tile.band_rows = static_cast<int>(ceil_div(rows, bands));
+    tile.bands = comb_shares(problem.p, tile.band_rows, problem.dilation_h);
     for (tile.turns = 1; tile.turns <= std::min<int64_t>(kMost, ceil_div(problem.n, tile.images));
          ++tile.turns) {
       if (!best || slices_cost(problem, tile, resident) < slices_cost(problem, *best, resident))
@@ -191,6 +214,14 @@ ImageRowsTile with_rows(const Problem& problem, int64_t channels, int64_t rows) 
   return tile;
 }
 
+bool is_dilated(const Problem& problem) {
+  return problem.dilation_h != 1 || problem.dilation_w != 1;
+}
+
+bool has_square_step(const Problem& problem) {
+  return problem.stride_h == problem.stride_w && (problem.stride_h == 1 || problem.stride_h == 2);
+}
+
 /// Of the turns of a block, one for some images, those that take the least time(turns).
 template <class Time>
 int64_t fastest_turns(int64_t images, Time time) {
@@ -203,13 +234,21 @@ int64_t fastest_turns(int64_t images, Time time) {
 }  // namespace
 
 bool is_square(const Problem& problem, int taps) {
-  return problem.r == taps && problem.s == taps && problem.stride_h == problem.stride_w &&
-         (problem.stride_h == 1 || problem.stride_h == 2) && problem.dilation_h == 1 &&
-         problem.dilation_w == 1;
+  return problem.r == taps && problem.s == taps && has_square_step(problem) && !is_dilated(problem);
 }
 
 bool has_depthwise_window(const Problem& problem) {
   return is_square(problem, 3) || is_square(problem, 5);
+}
+
+bool has_slices_window(const Problem& problem) {
+  return problem.r == problem.s && (problem.r == 3 || problem.r == 5 || problem.r == 7) &&
+         has_square_step(problem) && (problem.stride_h == 1 || !is_dilated(problem));
+}
+
+int64_t slices_word_bytes(const Problem& problem) {
+  return problem.c * element_bytes(problem.dtype) % kDepthwiseWordBytes == 0 ? kDepthwiseWordBytes
+                                                                             : 4;
 }
 
 int64_t choose_turns(int64_t tiles, int64_t images, int64_t resident) {
@@ -343,16 +382,20 @@ std::optional<MmaPlanesTile> choose_mma_planes_tile(const Problem& problem) {
 }
 
 std::optional<SlicesTile> choose_slices_tile(const Problem& problem, int64_t resident) {
+  if (!are_for_slices(problem)) return std::nullopt;
   SlicesTile tile = with_slices(problem, kSliceBytes, kStripSize);
-  tile.pairs = static_cast<int>(ceil_div(int64_t{tile.slices} * tile.strips, 2));
+  if (slices_word_bytes(problem) == kDepthwiseWordBytes && 2 * tile.slices > kStripLanes)
+    tile.slices = static_cast<int>(round_up(tile.slices, kStripLanes));
+  tile.shares = static_cast<int>(ceil_div(int64_t{tile.slices} * tile.strips, 32));
   return choose_bands(problem, tile, resident);
 }
 
 std::optional<SlicesTile> choose_mma_slices_tile(const Problem& problem, int64_t resident) {
-  const int columns = even_share(problem.q, kMmaStripColumns);
+  if (!are_for_slices(problem)) return std::nullopt;
+  const int columns = even_share(ceil_div(problem.q, problem.dilation_w), kMmaStripColumns);
   SlicesTile tile = with_slices(problem, kMmaSliceBytes, columns);
   if (tile.strips % 2 != 0 && problem.n % 2 == 0) tile.images = 2;
-  tile.pairs = static_cast<int>(tile.slices * ceil_div(int64_t{tile.strips} * tile.images, 2));
+  tile.shares = static_cast<int>(tile.slices * ceil_div(int64_t{tile.strips} * tile.images, 2));
   return choose_bands(problem, tile, resident);
 }
 

@@ -22,12 +22,16 @@ inline constexpr int kStripSize = 7;
 bool is_for_tensor_cores(const Problem& problem);
 
 /// Whether they are in NHWC, for 16-bit elements: where FMAs, not memory, keep the device busy.
-constexpr bool is_for_mma_slices(int taps, int stride) { return taps >= 5 && stride == 1; }
+constexpr bool is_for_mma_slices(int taps, int stride) {
+  return taps == 7 || (taps == 5 && stride == 1);
+}
 
 /// Whether the window is `taps` x `taps`, not dilated, with a stride of 1 or 2 in both directions.
 bool is_square(const Problem& problem, int taps);
 /// Whether there are kernels for the window, whatever the layout and the elements: 3x3 or 5x5.
 bool has_depthwise_window(const Problem& problem);
+/// Whether slices are for the window, in NHWC: 3x3, 5x5 or 7x7, with a stride of 1 or 2, or dilated.
+bool has_slices_window(const Problem& problem);
 
 /// How many of `images` a block does one after the other, with what it prepares once, where a grid
 /// is `tiles` blocks for each and the device holds `resident` blocks at a time.
@@ -35,28 +39,36 @@ int64_t choose_turns(int64_t tiles, int64_t images, int64_t resident);
 /// Likewise for the kernel of PlaneMatrixTile, whose blocks wait more than they compute or copy.
 int64_t choose_plane_matrix_turns(int64_t tiles, int64_t images, int64_t resident);
 
-/// NHWC: a slice is so many bytes of a pixel's channels, for so many lanes.
-inline constexpr int kSliceBytes = 64, kSliceLanes = 16;
-/// A warp computes a band of rows of two units, a unit being a slice of a strip of kStripSize
-/// columns. In shared memory each pixel of both is a line. What a warp has of it is a ring of rows.
-inline constexpr int kSlicesLineBytes = 2 * kSliceBytes, kSlicesRingBytes = 12 << 10;
+/// NHWC: a slice is so many bytes of a pixel's channels, for a lane. A warp computes a band of rows of
+/// 32 slices of strips of kStripSize columns: of one strip, then of the next. In shared memory each
+/// pixel of these is a line. What a warp has of it is a ring of rows.
+///
+/// Of whole words strips begin at every 16th lane, unless pixels are 8 lanes or fewer: lines of several
+/// strips' parts are copied from more places, and stored to more.
+inline constexpr int kSliceBytes = 4, kSlicesLineBytes = 32 * kSliceBytes, kStripLanes = 16;
+inline constexpr int kSlicesRingBytes = 12 << 10;
 inline constexpr int kSlicesWarps = 4;  // of a block
 
-/// NHWC by tensor cores: a slice is two octets of channels, and a strip as many columns as a
-/// product takes of a unit, or fewer. Both units are of one slice, whose weights they share.
+/// NHWC by tensor cores: a slice is two octets of channels, and a strip as many columns as a product
+/// takes of a unit, or fewer. A warp's two units are strips of one slice, whose weights they share.
 inline constexpr int kMmaSliceBytes = 32, kMmaStripColumns = 8, kMmaSlicesRingBytes = 6 << 10;
 
+/// Pixels are copied in words of 16 bytes, or of 4 where they are no whole ones.
+int64_t slices_word_bytes(const Problem& problem);
+
+/// Rows of a band, and columns of a strip, are a dilation apart: those of one comb.
 struct SlicesTile {
-  int columns;  // of a strip
-  int images;   // at a time
-  int slices, strips;
-  int pairs;  // of units, in those images
+  int columns;              // of a strip
+  int images;               // at a time
+  int slice_bytes, slices;  // of a pixel, also past its channels
+  int strips;
+  int shares;  // of a band of those images, one for a warp
   int bands, band_rows;
   int turns;  // of a warp, each a band of `images` images
 
   int64_t warps(int64_t n) const {
     const int64_t turn_images = int64_t{images} * turns;
-    return pairs * int64_t{bands} * ((n + turn_images - 1) / turn_images);
+    return shares * int64_t{bands} * ((n + turn_images - 1) / turn_images);
   }
 };
 
@@ -162,7 +174,7 @@ std::optional<MmaPlanesTile> choose_mma_planes_tile(const Problem& problem);
 std::optional<PlanesTile> choose_planes_tile(const Problem& problem);
 
 /// For dense NHWC, where the device holds `resident` warps at a time. Nothing where the channels are
-/// no whole 16-byte words.
+/// no whole words of 4 bytes.
 std::optional<SlicesTile> choose_slices_tile(const Problem& problem, int64_t resident);
 /// Likewise, by tensor cores.
 std::optional<SlicesTile> choose_mma_slices_tile(const Problem& problem, int64_t resident);

@@ -55,9 +55,10 @@ inline void store_shared_half(uint32_t address, uint32_t word) {
   std::memcpy(dynamic_shared_memory + address, &word, 2);
 }
 
-inline void copy_async(uint32_t to, const void* from) {
-  emulator::require_readable(from, 16);
-  std::memcpy(dynamic_shared_memory + to, from, 16);
+template <int kBytes>
+void copy_async(uint32_t to, const void* from) {
+  emulator::require_readable(from, kBytes);
+  std::memcpy(dynamic_shared_memory + to, from, kBytes);
 }
 
 inline void load_fragments(uint32_t address, uint32_t (&fragments)[4], unsigned matrices = 4) {
