@@ -103,6 +103,8 @@ WINDOWS = [
     window(32, 1, 1000, 1, 3, dilation=(1, 128)),
     window(21, 300, 1, 5, 1, stride=(2, 1)),
     window(8, 40, 45, 31, 29),
+    window(3, 30, 31, 5, 6),
+    window(40, 9, 5, 3, 3, dilation=(2, 7)),
 ]
 # In NHWC slices: pixels of whole words of 16 bytes or of 4, several strips in a line, combs of all
 # sizes, and more of them than there are rows.

@@ -15,14 +15,27 @@ constexpr int64_t kMaxPanelElements = int64_t{1} << 24;
 // Below it, all sizes that follow fit 64 bits.
 constexpr int64_t kMaxFilterElements = int64_t{1} << 36;
 
-// Planes this small are cheaper to transpose than to cut into vectors.
+// Fewer neighbouring channels leave so much of a vector idle that it takes longer than to part them.
+constexpr int64_t kFewNeighbours = 6;
+
+// Planes this small are cheaper to transpose than to cut into vectors: small ones anyway, others if their channels
+// fill vectors.
 constexpr int64_t kSmallPlane = 256;
+constexpr int64_t kFillingPlane = 800;
 constexpr int64_t kManyChannels = 16;
+
+// So is any plane if it meets that many taps: along it nearly every load would cross a line of the cache,
+// while channels are aligned, and neighbouring outputs share them.
+constexpr int64_t kManyTaps = 25;
 
 /// Whether vectors go along the channels.
 bool is_by_channels(const Problem& problem) {
-  if (problem.input.stride[1] == 1) return problem.c > 1;
-  return problem.p * problem.q <= kSmallPlane && problem.c >= kManyChannels;
+  if (problem.input.stride[1] == 1) return problem.c > kFewNeighbours;
+  const int64_t outputs = problem.p * problem.q;
+  if (problem.c < kManyChannels || outputs <= kSmallPlane) return problem.c >= kManyChannels;
+  const bool are_filled = 4 * problem.c >= 3 * round_up(problem.c, kManyChannels);
+  return problem.k == problem.c && are_filled &&
+         (outputs <= kFillingPlane || problem.r * problem.s >= kManyTaps);
 }
 
 /// Whether a thread's panel for one row of outputs is too large, by channels or by planes.

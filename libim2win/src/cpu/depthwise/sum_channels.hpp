@@ -9,7 +9,10 @@ namespace {
 // Outputs whose sums are carried together: neighbours share what they read.
 constexpr int kTileOutputs = 4;
 
-/// The shape of a filter's row: known when compiling, or (kColumns = 0) from the ChannelRow.
+// Taps whose weights are kept in registers beside the sums.
+constexpr int kKeptTaps = 7;
+
+/// The shape of a filter's row: known when compiling, or (0) from the ChannelRow.
 template <int kColumnsOf, int kStrideOf>
 struct Window {
   static constexpr int kColumns = kColumnsOf;
@@ -23,7 +26,7 @@ inline void add_fixed_row(const ChannelRow<Compute>& row, const Compute* input,
                           Vector<Compute> (&sums)[kOutputs][kVectors]) {
   constexpr int64_t kElements = VectorOf<Compute>::kElements;
   Vector<Compute> weights[Shape::kColumns][kVectors];
-#pragma GCC unroll 5
+#pragma GCC unroll 7
   for (int s = 0; s < Shape::kColumns; ++s, filter += row.filter_stride) {
 #pragma GCC unroll 2
     for (int v = 0; v < kVectors; ++v) weights[s][v] = load(filter + v * kElements);
@@ -44,6 +47,32 @@ inline void add_fixed_row(const ChannelRow<Compute>& row, const Compute* input,
       }
     }
   }
+}
+
+/// Adds taps [s, end) of a filter's row without a stride: kTaps at a time, the rest by fewer.
+template <int kTaps, bool kBorder, int kOutputs, int kVectors, class Compute>
+inline void add_taps(const ChannelRow<Compute>& row, const Compute* input, const Compute* filter,
+                     int64_t first_column, int64_t s, int64_t end,
+                     Vector<Compute> (&sums)[kOutputs][kVectors]) {
+  for (; s + kTaps <= end; s += kTaps)
+    add_fixed_row<Window<kTaps, 1>, kBorder>(row, input, filter + s * row.filter_stride,
+                                             first_column + s, sums);
+  if constexpr (kTaps > 1)
+    add_taps<kTaps / 2, kBorder>(row, input, filter, first_column, s, end, sums);
+}
+
+/// Adds a filter row of any width, without a stride, but for taps that no output has inside the image.
+template <bool kBorder, int kOutputs, int kVectors, class Compute>
+inline void add_dense_row(const ChannelRow<Compute>& row, const Compute* input,
+                          const Compute* filter, int64_t first_column,
+                          Vector<Compute> (&sums)[kOutputs][kVectors]) {
+  int64_t begin = 0, end = row.filter_columns;
+  if constexpr (kBorder) {
+    const int64_t last_column = first_column + kOutputs - 1;
+    if (last_column < 0) begin = -last_column;
+    if (end > row.columns - first_column) end = row.columns - first_column;
+  }
+  add_taps<kKeptTaps, kBorder>(row, input, filter, first_column, begin, end, sums);
 }
 
 /// Adds a filter row of any window.
@@ -93,6 +122,8 @@ inline void sum_tile(const ChannelRow<Compute>& row, int64_t q, int64_t c) {
     const Compute* filter = row.filter + r * row.filter_columns * row.filter_stride + c;
     if constexpr (Shape::kColumns > 0) {
       add_fixed_row<Shape, kBorder>(row, input, filter, first_column, sums);
+    } else if constexpr (Shape::kStride == 1) {
+      add_dense_row<kBorder>(row, input, filter, first_column, sums);
     } else {
       add_any_row<kBorder>(row, input, filter, first_column, sums);
     }
@@ -145,12 +176,39 @@ void sum_outputs(const ChannelRow<Compute>& row) {
   }
 }
 
+/// All outputs of a row without a stride or a dilation.
+template <class Compute>
+void sum_dense_outputs(const ChannelRow<Compute>& row) {
+  if (row.filter_columns == 3) return sum_outputs<Window<3, 1>>(row);
+  if (row.filter_columns == 5) return sum_outputs<Window<5, 1>>(row);
+  sum_outputs<Window<0, 1>>(row);
+}
+
+/// All outputs of a row without a stride. Every dilation-th output meets every dilation-th column: such combs
+/// are dense rows.
+template <class Compute>
+void sum_combs(const ChannelRow<Compute>& row) {
+  const int64_t dilation = row.dilation;
+  for (int64_t first = 0; first < dilation && first < row.outputs; ++first) {
+    const int64_t column = (first - row.padding) % dilation;  // of the comb in the input, or before
+    const int64_t base = column < 0 ? column + dilation : column;
+    ChannelRow<Compute> comb = row;
+    if (row.filter_rows > 0) comb.input += base * row.column_stride;
+    if (row.next_rows > 0) comb.next += base * row.column_stride;
+    comb.column_stride *= dilation;
+    comb.columns = (row.columns - base + dilation - 1) / dilation;
+    comb.padding = (row.padding - first + base) / dilation;
+    comb.dilation = 1;
+    comb.output += first * row.output_stride;
+    comb.output_stride *= dilation;
+    comb.outputs = (row.outputs - first + dilation - 1) / dilation;
+    sum_dense_outputs(comb);
+  }
+}
+
 template <class Compute>
 void sum_channels(const ChannelRow<Compute>& row) {
-  if (row.dilation == 1 && row.stride == 1) {
-    if (row.filter_columns == 3) return sum_outputs<Window<3, 1>>(row);
-    if (row.filter_columns == 5) return sum_outputs<Window<5, 1>>(row);
-  }
+  if (row.stride == 1) return row.dilation == 1 ? sum_dense_outputs(row) : sum_combs(row);
   if (row.dilation == 1 && row.stride == 2) {
     if (row.filter_columns == 3) return sum_outputs<Window<3, 2>>(row);
     if (row.filter_columns == 5) return sum_outputs<Window<5, 2>>(row);
