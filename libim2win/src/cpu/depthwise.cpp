@@ -68,6 +68,20 @@ bool is_depthwise_worthwhile(const Problem& problem) {
   return problem.k_per_group() <= few || !is_im2win_worthwhile(problem);
 }
 
+bool takes_groups(const Problem& problem) {
+  const Problem& d = problem;
+  const auto takes = [&](const auto& kernels) {
+    // Groups that fill a vector gain nothing. Planes take less than what is transposed for a few vectors.
+    const int64_t vectors = d.input.stride[1] == 1 ? 1 : 4;
+    return kernels.sum_groups != nullptr && kernels.vector_elements % (2 * d.c_per_group()) == 0 &&
+           d.c >= vectors * kernels.vector_elements;
+  };
+  return d.c_per_group() > 1 && d.k == d.c && d.s == 3 && d.dilation_w == 1 && d.stride_w <= 2 &&
+         !exceeds_by_channels(d) &&
+         (d.dtype == IM2WIN_FLOAT64 ? takes(choose_kernels<double>())
+                                    : takes(choose_kernels<float>()));
+}
+
 std::unique_ptr<Convolution> configure_depthwise(const Problem& problem, const Target& target) {
   return is_by_channels(problem) ? make_depthwise_channels(problem, target)
                                  : make_depthwise_planes(problem, target);

@@ -15,4 +15,8 @@ std::unique_ptr<Convolution> configure_depthwise(const Problem& problem, const T
 /// where channels are last, it takes a third of the time to as much (single thread, 16 problems).
 bool is_depthwise_worthwhile(const Problem& problem);
 
+/// Whether channels of groups that are as many channels as filters, and several of which fit a vector, are to be
+/// summed likewise (depthwise/channels.hpp): im2win would leave most of its vectors idle.
+bool takes_groups(const Problem& problem);
+
 }  // namespace im2win::cpu

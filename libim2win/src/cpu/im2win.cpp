@@ -22,6 +22,8 @@
 #include <type_traits>
 
 #include "checked.hpp"
+#include "cpu/depthwise.hpp"
+#include "cpu/depthwise/plan.hpp"
 #include "cpu/filter_tiles.hpp"
 #include "cpu/form.hpp"
 #include "cpu/im2win/division.hpp"
@@ -348,6 +350,7 @@ bool multiplies_pairs(const Problem& problem) {
 }
 
 std::unique_ptr<Convolution> configure_im2win(const Problem& problem, const Target& target) {
+  if (takes_groups(problem)) return make_depthwise_channels(problem, target);
   if (is_by_planes(problem)) return make_im2win_planes(problem, target);
   if (is_by_padded_planes(problem, multiplies_pairs(problem)))
     return make_im2win_padded_planes(problem, target);

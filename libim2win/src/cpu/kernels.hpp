@@ -46,8 +46,9 @@ struct ChannelRow {
   int64_t column_stride;
   int64_t columns;                  // of the input
   int64_t padding;                  // left of them
-  const Compute* filter = nullptr;  // row, column, channel
+  const Compute* filter = nullptr;  // input channel of the group, row, column, filter
   int64_t filter_stride;            // of its columns
+  int64_t filter_plane;             // from one input channel of the group to the next
   int64_t filter_rows = 0;
   int64_t filter_columns;
   int64_t stride;    // along the row
@@ -55,6 +56,8 @@ struct ChannelRow {
   const Compute* bias;
   Range<Compute> range;
   int64_t channels;  // at least a vector of them
+  int64_t
+      group;  // neighbouring channels, of which as many outputs are sums; a vector has whole groups
   Compute* output;
   int64_t output_stride;
   int64_t outputs;
@@ -205,7 +208,8 @@ struct Kernels {
   WindowSums<Compute> sum_pixels;
   /// [vectors - 1][filters / kFilterStep - 1]
   void (*sum_planes[kMaxTileVectors][kTileFilters / kFilterStep])(const PlanesTile<Compute>& tile);
-  void (*sum_channels)(const ChannelRow<Compute>& row);
+  void (*sum_channels)(const ChannelRow<Compute>& row);  // of groups of one channel
+  void (*sum_groups)(const ChannelRow<Compute>& row);    // null if no instruction picks lanes
   void (*sum_plane)(const PlaneSum<Compute>& sum);
   /// Those of Winograd's algorithm: [taps of a piece of the rows - 1][of the columns - 1]; for outputs the most.
   template <class Tiles>

@@ -48,6 +48,7 @@ constexpr Kernels<Element> make_kernels() {
   kernels.sum_pixels = window_sums<Multiply<Compute>>();
   add_plane_sums<1>(kernels);
   kernels.sum_channels = sum_channels<Compute>;
+  kernels.sum_groups = IM2WIN_VECTOR_BYTES > 16 ? sum_groups<Compute> : nullptr;
   kernels.sum_plane = sum_plane<Compute>;
   add_transforms<1, 1>(kernels);
   kernels.are_finite = are_finite<Compute>;

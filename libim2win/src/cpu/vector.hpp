@@ -1,6 +1,8 @@
 // Vectors of a register's width, for kernels_template.hpp alone.
 #pragma once
 
+#include <type_traits>
+
 #include "cpu/kernels.hpp"
 
 namespace im2win::cpu {
@@ -12,11 +14,17 @@ struct VectorOf {
   // In memory it may lie anywhere, and among scalars.
   typedef Scalar Unaligned
       __attribute__((vector_size(IM2WIN_VECTOR_BYTES), aligned(sizeof(Scalar)), may_alias));
+  using Lane = std::conditional_t<sizeof(Scalar) == 8, int64_t, int32_t>;
+  typedef Lane Lanes __attribute__((vector_size(IM2WIN_VECTOR_BYTES)));
   static constexpr int64_t kElements = IM2WIN_VECTOR_BYTES / sizeof(Scalar);
 };
 
 template <class Scalar>
 using Vector = typename VectorOf<Scalar>::Type;
+
+/// Numbers of a vector's lanes, one in each.
+template <class Scalar>
+using Lanes = typename VectorOf<Scalar>::Lanes;
 
 template <class Scalar>
 inline Vector<Scalar> load(const Scalar* from) {
@@ -60,6 +68,27 @@ inline Vector<Scalar> loaded(const Scalar* from) {
   __asm__("" : "+x"(value));
 #endif
   return value;
+}
+
+/// Of each group of lanes the first one; groups are a power of two.
+template <class Scalar>
+inline Lanes<Scalar> first_lanes(int64_t group) {
+  Lanes<Scalar> lanes;
+#pragma GCC unroll 16
+  for (int i = 0; i < VectorOf<Scalar>::kElements; ++i) lanes[i] = i;
+  return lanes & static_cast<typename VectorOf<Scalar>::Lane>(-group);
+}
+
+/// In each lane what the value has in the one that it names.
+template <class Scalar>
+inline Vector<Scalar> pick_lanes(Vector<Scalar> value, Lanes<Scalar> lanes) {
+#if defined(__clang__)
+  Vector<Scalar> picked;
+  for (int64_t i = 0; i < VectorOf<Scalar>::kElements; ++i) picked[i] = value[lanes[i]];
+  return picked;
+#else
+  return __builtin_shuffle(value, lanes);
+#endif
 }
 
 /// Written so that it is a maximum and a minimum instruction, and NaN stays NaN.

@@ -23,7 +23,7 @@ constexpr int64_t kPackedChannels = 64;  // that a task packs
 /// in the first-level cache, or in the second if what they meet comes from memory, of which parts of pixels
 /// take up to four times as long; else so many that the rows they see stay in the first, too.
 int64_t cached_channels(const Problem& problem, int64_t bytes, bool is_from_memory) {
-  const int64_t taps = problem.r * problem.s;
+  const int64_t taps = problem.window_elements();
   const int64_t filter_bytes = problem.k * taps * bytes;
   if (filter_bytes <= (is_from_memory ? kNearFilterBytes : kCachedFilterBytes)) return problem.k;
   const int64_t rows = std::min(seen_rows(problem, 1), problem.h);
@@ -45,7 +45,7 @@ DepthwiseChannels<Element>::DepthwiseChannels(const Problem& problem, const Targ
   writes_in_place_ = reads_in_place_ && range_ && problem.output.stride[1] == 1;
   pitch_ = round_up(problem.k, vector);
   constexpr int64_t kBytes = sizeof(Compute);
-  filter_bytes_ = pitch_ * problem.r * problem.s * kBytes;
+  filter_bytes_ = pitch_ * problem.window_elements() * kBytes;
   bias_bytes_ = round_up(pitch_ * kBytes, kAlignment);
   prefetches_ = reads_in_place_ &&
                 (problem.input.elements() + problem.output.elements()) * int64_t{sizeof(Element)} >
@@ -106,19 +106,21 @@ void DepthwiseChannels<Element>::fill_bias(const Buffers& buffers, Compute* bias
 template <class Element>
 void DepthwiseChannels<Element>::pack_filter(const void* filter, void* packed, void*) const {
   const Problem& d = problem_;
+  const int64_t* const stride = d.filter.stride;
+  // Neighbouring taps of a channel, or of all channels of a group, are rows to be transposed.
+  const bool are_neighbours = stride[2] == d.s * stride[3] && stride[1] == d.r * stride[2];
+  const int64_t run = are_neighbours ? d.window_elements() : d.s;
   parallel_for(ceil_div(pitch_, kPackedChannels), target_.threads, [&](int64_t task, int32_t) {
     const int64_t begin = task * kPackedChannels;
-    const int64_t end = std::min(begin + kPackedChannels, pitch_);
-    const int64_t last = std::min(end, d.k);
-    auto* target = static_cast<Compute*>(packed);
-    for (int64_t r = 0; r < d.r; ++r) {
-      for (int64_t s = 0; s < d.s; ++s, target += pitch_) {
-        const Element* source =
-            static_cast<const Element*>(filter) + r * d.filter.stride[2] + s * d.filter.stride[3];
-        for (int64_t k = begin; k < last; ++k)
-          target[k] = static_cast<Compute>(source[k * d.filter.stride[0]]);
-        for (int64_t k = last; k < end; ++k) target[k] = 0;
-      }
+    const int64_t count = std::min(begin + kPackedChannels, d.k) - begin;
+    const int64_t padding = std::min(begin + kPackedChannels, pitch_) - begin - count;
+    auto* target = static_cast<Compute*>(packed) + begin;
+    for (int64_t tap = 0; tap < d.window_elements(); tap += run, target += run * pitch_) {
+      const Element* source = static_cast<const Element*>(filter) + begin * stride[0] +
+                              tap / (d.r * d.s) * stride[1] + tap / d.s % d.r * stride[2];
+      kernels_.load({source, stride[3], stride[0], target, pitch_, run, count});
+      for (int64_t i = 0; i < run; ++i)
+        std::fill_n(target + i * pitch_ + count, padding, Compute(0));
     }
   });
 }
@@ -129,7 +131,7 @@ void DepthwiseChannels<Element>::load_rows(const Element* image, int64_t y_begin
                                            const Block& block, Compute* panel) const {
   const Problem& d = problem_;
   const int64_t* in = d.input.stride;
-  const int64_t multiplier = d.k_per_group();
+  const int64_t multiplier = d.k_per_group() / d.c_per_group();
   const int64_t channels = block.k_end - block.k_begin;
   const bool is_one_row = in[2] == d.w * in[3];  // of the image, seen as pixels
   const int64_t rows = is_one_row ? 1 : y_end - y_begin;
@@ -199,12 +201,14 @@ void DepthwiseChannels<Element>::sum_block(const Buffers& buffers, const Block& 
       .columns = d.w,
       .padding = d.padding_left,
       .filter_stride = pitch_,
+      .filter_plane = d.r * d.s * pitch_,
       .filter_columns = d.s,
       .stride = d.stride_w,
       .dilation = d.dilation_w,
       .bias = static_cast<const Compute*>(buffers.workspace) + source.channel,
       .range = range_.value_or(unbounded<Compute>()),
       .channels = source.channels,
+      .group = d.c_per_group(),
       .output = sums,
       .output_stride = sums_channels_,
       .outputs = d.q,
@@ -219,7 +223,7 @@ void DepthwiseChannels<Element>::sum_block(const Buffers& buffers, const Block& 
         row.output_stride = d.output.stride[3];
       }
     }
-    kernels_.sum_channels(row);
+    row.group == 1 ? kernels_.sum_channels(row) : kernels_.sum_groups(row);
     row.output += d.q * sums_channels_;
   }
   if (!writes_in_place_)

@@ -1,10 +1,11 @@
 // The form of the depthwise algorithm with vectors along the channels. A task takes some rows of
 // outputs of a block of channels. Its kernel reads the input in place where that is of the type
 // computed in, and writes the output in place where that takes no more than bias and bounds; else
-// rows pass through the thread's panels.
+// rows pass through the thread's panels. Groups of several channels have as many filters, and lie in a
+// vector together, which is multiplied once for each of a group's channels, from all lanes of the group.
 //
 //   workspace: bias | panels per thread: input rows, rows of sums
-//   packed filter: row, column, channel
+//   packed filter: input channel of the group, row, column, filter
 //   input rows: row, column, channel of the block
 #pragma once
 

@@ -12,18 +12,22 @@ constexpr int kTileOutputs = 4;
 // Taps whose weights are kept in registers beside the sums.
 constexpr int kKeptTaps = 7;
 
-/// The shape of a filter's row: known when compiling, or (0) from the ChannelRow.
-template <int kColumnsOf, int kStrideOf>
+/// The shape of a filter's row: known when compiling, or (0) from the ChannelRow. Of several channels if it has
+/// groups.
+template <int kColumnsOf, int kStrideOf, bool kHasGroupsOf = false>
 struct Window {
   static constexpr int kColumns = kColumnsOf;
   static constexpr int kStride = kStrideOf;
+  static constexpr bool kHasGroups = kHasGroupsOf;
 };
 
-/// Adds a filter row of a window known when compiling: each input column is read once.
+/// Adds a filter row of a window known when compiling: each input column is read once. Of several channels it
+/// takes these lanes.
 template <class Shape, bool kBorder, int kOutputs, int kVectors, class Compute>
 inline void add_fixed_row(const ChannelRow<Compute>& row, const Compute* input,
                           const Compute* filter, int64_t first_column,
-                          Vector<Compute> (&sums)[kOutputs][kVectors]) {
+                          Vector<Compute> (&sums)[kOutputs][kVectors],
+                          Lanes<Compute> lanes = Lanes<Compute>()) {
   constexpr int64_t kElements = VectorOf<Compute>::kElements;
   Vector<Compute> weights[Shape::kColumns][kVectors];
 #pragma GCC unroll 7
@@ -39,7 +43,8 @@ inline void add_fixed_row(const ChannelRow<Compute>& row, const Compute* input,
     if (kBorder && (x < 0 || x >= row.columns)) continue;
 #pragma GCC unroll 2
     for (int v = 0; v < kVectors; ++v) {
-      const Vector<Compute> value = loaded(input + v * kElements);
+      Vector<Compute> value = loaded(input + v * kElements);
+      if constexpr (Shape::kHasGroups) value = pick_lanes<Compute>(value, lanes);
 #pragma GCC unroll 4
       for (int i = 0; i < kOutputs; ++i) {
         const int s = column - i * Shape::kStride;
@@ -120,7 +125,12 @@ inline void sum_tile(const ChannelRow<Compute>& row, int64_t q, int64_t c) {
   for (int64_t r = 0; r < row.filter_rows; ++r) {
     const Compute* input = row.input + r * row.row_stride + c;
     const Compute* filter = row.filter + r * row.filter_columns * row.filter_stride + c;
-    if constexpr (Shape::kColumns > 0) {
+    if constexpr (Shape::kHasGroups) {
+      Lanes<Compute> lanes = first_lanes<Compute>(row.group);
+      for (int64_t channel = 0; channel < row.group; ++channel, lanes += 1)
+        add_fixed_row<Shape, kBorder>(row, input, filter + channel * row.filter_plane, first_column,
+                                      sums, lanes);
+    } else if constexpr (Shape::kColumns > 0) {
       add_fixed_row<Shape, kBorder>(row, input, filter, first_column, sums);
     } else if constexpr (Shape::kStride == 1) {
       add_dense_row<kBorder>(row, input, filter, first_column, sums);
@@ -214,6 +224,12 @@ void sum_channels(const ChannelRow<Compute>& row) {
     if (row.filter_columns == 5) return sum_outputs<Window<5, 2>>(row);
   }
   sum_outputs<Window<0, 0>>(row);
+}
+
+/// Of windows three columns wide, without a dilation, with a stride of one or two.
+template <class Compute>
+void sum_groups(const ChannelRow<Compute>& row) {
+  row.stride == 1 ? sum_outputs<Window<3, 1, true>>(row) : sum_outputs<Window<3, 2, true>>(row);
 }
 
 }  // namespace
