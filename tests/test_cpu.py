@@ -56,13 +56,22 @@ PLANES = [
     Problem(c=22, h=4, w=66, k=8),  # too many taps
 ]
 
-# Groups of which a vector has several, in the last one too, with either stride along the row; few outputs.
+# Groups of which a vector has several, in the last one too, with either stride along the row.
 GROUPS = [
     Problem(n=2, c=64, h=6, w=5, k=64, groups=32, padding=same(1)),
     Problem(c=72, h=5, w=9, k=72, groups=9, padding=((2, 1), (0, 3)), stride=(1, 2)),
     Problem(n=2, c=68, h=9, w=12, k=68, groups=17, r=2, stride=(3, 1), dilation=(2, 1)),
     Problem(c=24, h=4, w=7, k=24, groups=3, padding=same(1)),
     Problem(c=64, h=4, w=3, k=64, groups=16, padding=((0, 0), (1, 1))),
+]
+
+# Few pixels, as dot products with filters whose taps are neighbours: parts of vectors and of tiles.
+DOTS = [
+    Problem(c=70, h=1, w=1, k=9, r=1, s=1),
+    Problem(n=2, c=260, h=1, w=1, k=134, r=1, s=1, groups=2),
+    Problem(c=7, h=3, w=5, k=5, s=5),
+    Problem(c=30, h=4, w=3, k=70, r=2, stride=(2, 1)),
+    Problem(n=2, c=33, h=9, w=5, k=3, stride=(4, 1), dilation=(2, 2)),
 ]
 
 
@@ -105,7 +114,7 @@ def test_every_instruction_set(isa: str, dtype: str, monkeypatch: pytest.MonkeyP
         pytest.skip(str(unknown))
     if f", {isa}," not in description:
         pytest.skip(f"this machine has no {isa}: {description}")
-    for problem in [*FILTER_EDGES, *PIXEL_EDGES, *GEOMETRY, *GROUPS]:
+    for problem in [*FILTER_EDGES, *PIXEL_EDGES, *GEOMETRY, *GROUPS, *DOTS]:
         x, weight = normal(problem.input_shape, dtype), normal(problem.weight_shape, dtype)
         for layouts in (("nchw", "nchw"), ("nhwc", "nhwc")):
             y = run(problem, x, weight, layouts)
@@ -137,8 +146,8 @@ def test_filters_packed_as_they_are_needed(problem: Problem, layout: str, dtype:
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("layout", ["nchw", "nhwc", "apart"])
-@pytest.mark.parametrize("problem", PLANES + GROUPS, ids=str)
-def test_along_planes_and_of_groups(problem: Problem, layout: str, dtype: str) -> None:
+@pytest.mark.parametrize("problem", PLANES + GROUPS + DOTS, ids=str)
+def test_forms(problem: Problem, layout: str, dtype: str) -> None:
     """Whether filters lie side by side or not, and whoever takes a piece."""
     x, weight = integers(problem.input_shape, dtype), integers(problem.weight_shape, dtype)
     expected = convolution(x, weight, problem).astype(DTYPES[dtype])

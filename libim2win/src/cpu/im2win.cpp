@@ -27,6 +27,7 @@
 #include "cpu/filter_tiles.hpp"
 #include "cpu/form.hpp"
 #include "cpu/im2win/division.hpp"
+#include "cpu/im2win/dots.hpp"
 #include "cpu/im2win/padded_planes.hpp"
 #include "cpu/im2win/planes.hpp"
 #include "cpu/pair_kernels.hpp"
@@ -351,6 +352,7 @@ bool multiplies_pairs(const Problem& problem) {
 
 std::unique_ptr<Convolution> configure_im2win(const Problem& problem, const Target& target) {
   if (takes_groups(problem)) return make_depthwise_channels(problem, target);
+  if (is_by_dots(problem)) return make_im2win_dots(problem, target);
   if (is_by_planes(problem)) return make_im2win_planes(problem, target);
   if (is_by_padded_planes(problem, multiplies_pairs(problem)))
     return make_im2win_padded_planes(problem, target);

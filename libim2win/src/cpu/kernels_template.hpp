@@ -9,6 +9,7 @@
 #include "cpu/depthwise/sum_channels.hpp"
 #include "cpu/depthwise/sum_planes.hpp"
 #include "cpu/finite.hpp"
+#include "cpu/sum_dots.hpp"
 #include "cpu/sum_planes.hpp"
 #include "cpu/sum_windows.hpp"
 #include "cpu/winograd/transforms.hpp"
@@ -47,6 +48,8 @@ constexpr Kernels<Element> make_kernels() {
   kernels.max_tile_vectors = kTileVectors;
   kernels.sum_pixels = window_sums<Multiply<Compute>>();
   add_plane_sums<1>(kernels);
+  kernels.sum_dots[0] = sum_dots<1, Compute>;
+  kernels.sum_dots[1] = sum_dots<2, Compute>;
   kernels.sum_channels = sum_channels<Compute>;
   kernels.sum_groups = IM2WIN_VECTOR_BYTES > 16 ? sum_groups<Compute> : nullptr;
   kernels.sum_plane = sum_plane<Compute>;
