@@ -54,6 +54,7 @@ PLANES = [
     Problem(n=2, c=6, h=9, w=70, k=22, stride=(2, 1), dilation=(2, 3), groups=2),
     Problem(c=21, h=4, w=66, k=8),
     Problem(c=22, h=4, w=66, k=8),  # too many taps
+    *(Problem(n=2, c=200, h=5, w=16, k=k, r=1, s=1) for k in (2, 3, 4, 5)),
 ]
 
 # Groups of which a vector has several, in the last one too, with either stride along the row.

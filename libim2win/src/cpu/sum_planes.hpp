@@ -11,6 +11,8 @@ namespace {
 template <int kVectors, int kFilters, class Compute>
 void sum_planes(const PlanesTile<Compute>& tile) {
   constexpr int64_t kElements = VectorOf<Compute>::kElements;
+  // Of the fewest filters there is no other group to ask for the next lines.
+  constexpr int kLines = kFilters == kFilterStep ? kVectors : 1;
   const Compute* filters[kFilters];
   Compute* outputs[kFilters];
   Vector<Compute> sums[kFilters][kVectors] = {};
@@ -22,7 +24,8 @@ void sum_planes(const PlanesTile<Compute>& tile) {
   }
   for (int64_t tap = 0; tap < tile.taps; ++tap) {
     const int64_t offset = tile.offsets[tap];
-    __builtin_prefetch(tile.next + offset);
+    for (int line = 0; line < kLines; ++line)
+      __builtin_prefetch(tile.next + offset + line * kElements);
     Vector<Compute> input[kVectors];
 #pragma GCC unroll 4
     for (int v = 0; v < kVectors; ++v) input[v] = loaded(tile.input + offset + v * kElements);

@@ -146,8 +146,10 @@ void Im2winPlanes<Compute>::sum_tile(const Buffers& buffers, const Tile& place,
   tile.output_stride = d.output.stride[1];
   tile.range = range_;
   tile.streams = streams_;
-  for (int64_t k = 0; k < k_per_group; k += kTileFilters) {
-    const int64_t filters = round_up(std::min<int64_t>(kTileFilters, k_per_group - k), kFilterStep);
+  const int64_t even_filters = k_per_group / kFilterStep * kFilterStep;
+  for (int64_t k = 0, filters; k < k_per_group; k += filters) {
+    filters = std::min(round_up(std::min<int64_t>(kTileFilters, k_per_group - k), kFilterStep),
+                       even_filters);
     const int64_t first =
         std::min(k, k_per_group - filters);  // of an odd number one is summed again
     const int64_t filter = place.group * k_per_group + first;
@@ -167,11 +169,14 @@ bool is_by_planes(const Problem& problem) {
   const Problem& d = problem;
   // A register tile has no more.
   constexpr int64_t kShortest = int64_t{kMaxTileVectors} * kMaxVectorBytes / sizeof(float);
+  // Of few filters, vectors along these would be idle for the most part.
+  constexpr int64_t kMostTapsOfFew = 2048;
+  const int64_t most_taps = d.k_per_group() < kTileFilters ? kMostTapsOfFew : kMostPlanesTaps;
   const bool is_dense =
       d.input.stride[3] == 1 && d.output.stride[3] == 1 && has_taps_side_by_side(d);
   return (d.dtype == IM2WIN_FLOAT32 || d.dtype == IM2WIN_FLOAT64) && is_dense && d.stride_w == 1 &&
-         !d.is_padded() && d.k_per_group() >= kTileFilters && range_of<float>(d) &&
-         run_length(d) >= kShortest && !exceeds(kMostPlanesTaps, {d.c_per_group(), d.r, d.s}) &&
+         !d.is_padded() && d.k_per_group() >= kFilterStep && range_of<float>(d) &&
+         run_length(d) >= kShortest && !exceeds(most_taps, {d.c_per_group(), d.r, d.s}) &&
          (can_stream(d) || !streams(d));
 }
 
