@@ -75,6 +75,14 @@ DOTS = [
     Problem(n=2, c=33, h=9, w=5, k=3, stride=(4, 1), dilation=(2, 2)),
 ]
 
+# Along padded planes that strides cut into phases, some without a row or column of the image.
+PHASES = [
+    Problem(n=2, c=3, h=17, w=18, k=24, stride=(2, 2), padding=same(1)),
+    Problem(c=6, h=23, w=9, k=15, r=4, s=5, stride=(3, 2), padding=((0, 5), (3, 1)), groups=3),
+    Problem(c=2, h=12, w=70, k=5, r=2, s=3, stride=(1, 2), dilation=(3, 2)),
+    Problem(c=1, h=2, w=2, k=3, r=5, s=5, stride=(4, 3), padding=((6, 7), (8, 4))),
+]
+
 
 def run(problem: Problem, x: Array, weight: Array, layouts: tuple[str, str], **options: Any) -> Any:
     """By im2win, with the input and the output in these layouts."""
@@ -115,7 +123,7 @@ def test_every_instruction_set(isa: str, dtype: str, monkeypatch: pytest.MonkeyP
         pytest.skip(str(unknown))
     if f", {isa}," not in description:
         pytest.skip(f"this machine has no {isa}: {description}")
-    for problem in [*FILTER_EDGES, *PIXEL_EDGES, *GEOMETRY, *GROUPS, *DOTS]:
+    for problem in [*FILTER_EDGES, *PIXEL_EDGES, *GEOMETRY, *GROUPS, *DOTS, *PHASES]:
         x, weight = normal(problem.input_shape, dtype), normal(problem.weight_shape, dtype)
         for layouts in (("nchw", "nchw"), ("nhwc", "nhwc")):
             y = run(problem, x, weight, layouts)
@@ -147,7 +155,7 @@ def test_filters_packed_as_they_are_needed(problem: Problem, layout: str, dtype:
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("layout", ["nchw", "nhwc", "apart"])
-@pytest.mark.parametrize("problem", PLANES + GROUPS + DOTS, ids=str)
+@pytest.mark.parametrize("problem", PLANES + GROUPS + DOTS + PHASES, ids=str)
 def test_forms(problem: Problem, layout: str, dtype: str) -> None:
     """Whether filters lie side by side or not, and whoever takes a piece."""
     x, weight = integers(problem.input_shape, dtype), integers(problem.weight_shape, dtype)

@@ -1,12 +1,8 @@
-// Depthwise convolution with vectors along a plane. A task takes some rows of outputs of some
-// planes. Its input goes to the thread's panel with its padding, cut by the strides: column x of
-// the padded rows goes to phase x % stride_w, position x / stride_w, and rows likewise. Then each
-// tap reads a whole plane of outputs at one offset, from row to row without a break, and the sums
-// beyond the end of a row are what nobody reads.
+// Depthwise convolution with vectors along a plane. A task takes some rows of outputs of some planes. Its input
+// goes to the thread's panel (phase_panel.hpp), where each tap reads a whole plane of outputs at one offset.
 //
 //   workspace per thread: padded input, sums
 //   packed filter: plane_sums.hpp
-//   panel: phase of row, phase of column, row, column
 
 #include <algorithm>
 #include <vector>
@@ -14,6 +10,7 @@
 #include "cpu/depthwise/plan.hpp"
 #include "cpu/output.hpp"
 #include "cpu/parallel.hpp"
+#include "cpu/phase_panel.hpp"
 #include "cpu/plane_sums.hpp"
 
 namespace im2win::cpu {
@@ -47,7 +44,6 @@ class DepthwisePlanes final : public Convolution {
   };
 
   void sum_planes(const Buffers& buffers, const Block& block, int64_t begin, int64_t end) const;
-  void load_plane(const Element* plane, const Block& block) const;
   void sum_plane(const Block& block, const Compute* weights, Compute bias) const;
   void sum_inside(const Block& block, const Compute* weights, Compute bias) const;
 
@@ -57,8 +53,8 @@ class DepthwisePlanes final : public Convolution {
   std::optional<Range<Compute>> range_;
   int64_t block_rows_;
   int64_t task_planes_;
-  int64_t pitch_;           // of a row of a phase
-  int64_t phase_elements_;  // of a panel
+  int64_t pitch_;  // of a row of a phase
+  std::optional<PhasePanel> panel_;
   std::vector<int64_t> offsets_;
   int64_t panel_elements_;
   int64_t sums_elements_;
@@ -74,25 +70,18 @@ DepthwisePlanes<Element>::DepthwisePlanes(const Problem& problem, const Target& 
       kernels_(choose_kernels<Element>()),
       range_(problem.output.stride[3] == 1 ? range_of<Compute>(problem) : std::nullopt) {
   const Problem& d = problem_;
-  pitch_ = ceil_div(seen_columns(d, d.q), d.stride_w);
+  pitch_ = phase_pitch(d);
   const int64_t fitting = kPanelElements / (pitch_ * d.stride_w);
   block_rows_ = std::clamp<int64_t>((fitting - seen_rows(d, 1)) / d.stride_h + 1, 1, d.p);
-  phase_elements_ = ceil_div(seen_rows(d, block_rows_), d.stride_h) * pitch_;
-  for (int64_t r = 0; r < d.r; ++r) {
-    for (int64_t s = 0; s < d.s; ++s) {
-      const int64_t y = r * d.dilation_h;
-      const int64_t x = s * d.dilation_w;
-      offsets_.push_back((y % d.stride_h * d.stride_w + x % d.stride_w) * phase_elements_ +
-                         y / d.stride_h * pitch_ + x / d.stride_w);
-    }
-  }
+  panel_.emplace(d, block_rows_);
+  offsets_ = panel_->offsets();
   const int64_t blocks = ceil_div(d.p, block_rows_);
   const int64_t balanced = ceil_div(d.n * d.c * blocks, int64_t{2} * target.threads);
   task_planes_ = std::max<int64_t>(std::min(kTaskOutputs / (block_rows_ * d.q), balanced), 1);
   // Vectors reach beyond the last sum, and read as far beyond the panel's last column.
   const int64_t vector = kernels_.vector_elements;
   sums_elements_ = round_up(block_rows_ * pitch_, vector);
-  panel_elements_ = d.stride_h * d.stride_w * phase_elements_ + vector;
+  panel_elements_ = panel_->plane_elements() + vector;
   constexpr int64_t kBytes = sizeof(Compute);
   filter_elements_ = plane_filter_elements(d);
   filter_bytes_ = d.k * filter_elements_ * kBytes;
@@ -126,7 +115,8 @@ void DepthwisePlanes<Element>::sum_planes(const Buffers& buffers, const Block& b
   for (int64_t plane = begin; plane < end; ++plane) {
     const int64_t n = plane / d.c;
     const int64_t c = plane % d.c;
-    load_plane(static_cast<const Element*>(buffers.input) + offset(d.input, n, c, 0, 0), block);
+    panel_->load(kernels_, static_cast<const Element*>(buffers.input) + offset(d.input, n, c, 0, 0),
+                 block.p_begin, block.p_end, block.panel);
     for (int64_t k = c * d.k_per_group(); k < (c + 1) * d.k_per_group(); ++k) {
       const Compute* weights = filters + k * filter_elements_;
       const bool is_finite = weights[filter_elements_ - 1] != 0;
@@ -134,30 +124,6 @@ void DepthwisePlanes<Element>::sum_planes(const Buffers& buffers, const Block& b
       is_finite ? sum_plane(block, weights, bias) : sum_inside(block, weights, bias);
       write_plane_sums(d, buffers, kernels_, writer, range_, n, k, block.p_begin, block.p_end,
                        block.sums, pitch_);
-    }
-  }
-}
-
-/// Whatever else the panel holds stays: the padding's zeros.
-template <class Element>
-void DepthwisePlanes<Element>::load_plane(const Element* plane, const Block& block) const {
-  const Problem& d = problem_;
-  const int64_t top = block.p_begin * d.stride_h - d.padding_top;  // y of the panel's first row
-  const int64_t bottom = std::min(top + seen_rows(d, block.p_end - block.p_begin), d.h);
-  const int64_t right = std::min(seen_columns(d, d.q) - d.padding_left, d.w);
-  for (int64_t phase_y = 0; phase_y < d.stride_h; ++phase_y) {
-    const int64_t first_row = std::max<int64_t>(ceil_div(-top - phase_y, d.stride_h), 0);
-    const int64_t y = top + phase_y + first_row * d.stride_h;
-    for (int64_t phase_x = 0; phase_x < d.stride_w; ++phase_x) {
-      const int64_t first_column =
-          std::max<int64_t>(ceil_div(d.padding_left - phase_x, d.stride_w), 0);
-      const int64_t x = phase_x + first_column * d.stride_w - d.padding_left;
-      if (y >= bottom || x >= right) continue;
-      kernels_.load({plane + y * d.input.stride[2] + x * d.input.stride[3],
-                     d.stride_h * d.input.stride[2], d.stride_w * d.input.stride[3],
-                     block.panel + (phase_y * d.stride_w + phase_x) * phase_elements_ +
-                         first_row * pitch_ + first_column,
-                     pitch_, ceil_div(bottom - y, d.stride_h), ceil_div(right - x, d.stride_w)});
     }
   }
 }

@@ -18,6 +18,7 @@
 #include "cpu/kernels.hpp"
 #include "cpu/output.hpp"
 #include "cpu/parallel.hpp"
+#include "cpu/phase_panel.hpp"
 #include "cpu/plane_sums.hpp"
 #include "cpu/taps.hpp"
 
@@ -25,7 +26,7 @@ namespace im2win::cpu {
 namespace {
 
 constexpr int64_t kAlignment = 64;
-constexpr int64_t kPanelBytes = int64_t{24} * 1024;         // with sums, in the first-level cache
+constexpr int64_t kPanelBytes = int64_t{96} * 1024;         // with sums, in the second-level cache
 constexpr int64_t kMostPanelElements = int64_t{64} * 1024;  // for a row of outputs
 // Of a register tile, at most, which may go past a run's end.
 constexpr int64_t kTileElements = int64_t{kMaxTileVectors} * kMaxVectorBytes / sizeof(float);
@@ -40,19 +41,15 @@ class Im2winPaddedPlanes final : public Convolution {
         target_(target),
         kernels_(choose_kernels<Element>()),
         range_(range_of<Compute>(problem)),
-        pitch_(seen_columns(problem, problem.q)),
+        pitch_(phase_pitch(problem)),
         rows_(rows_of(problem, target)),
-        plane_(seen_rows(problem, rows_) * pitch_),
+        panel_(problem, rows_),
+        offsets_(panel_.offsets()),
         filter_pitch_(plane_filter_elements(problem)),
         bias_bytes_(round_up(problem.k * int64_t{sizeof(Compute)}, kAlignment)),
-        panel_bytes_(bytes_of(problem.c_per_group() * plane_)),
+        panel_bytes_(bytes_of(problem.c_per_group() * panel_.plane_elements())),
         sums_pitch_(run(rows_) + kTileElements),
-        sums_bytes_(bytes_of(kTileFilters * sums_pitch_)) {
-    for (int64_t c = 0; c < problem.c_per_group(); ++c)
-      for (int64_t r = 0; r < problem.r; ++r)
-        for (int64_t s = 0; s < problem.s; ++s)
-          offsets_.push_back(c * plane_ + r * problem.dilation_h * pitch_ + s * problem.dilation_w);
-  }
+        sums_bytes_(bytes_of(kTileFilters * sums_pitch_)) {}
 
   int64_t workspace_bytes() const override {
     return bias_bytes_ + (panel_bytes_ + sums_bytes_) * target_.threads;
@@ -106,24 +103,25 @@ class Im2winPaddedPlanes final : public Convolution {
   Target target_;
   const Kernels<Element>& kernels_;
   std::optional<Range<Compute>> range_;
-  int64_t pitch_;         // of the panel's rows
-  int64_t rows_;          // of outputs, of a task
-  int64_t plane_;         // of the panel
-  int64_t filter_pitch_;  // of the packed ones
+  int64_t pitch_;                 // of the panel's rows
+  int64_t rows_;                  // of outputs, of a task
+  PhasePanel panel_;              // of each channel
+  std::vector<int64_t> offsets_;  // of the taps in a window
+  int64_t filter_pitch_;          // of the packed ones
   int64_t bias_bytes_, panel_bytes_;
   int64_t sums_pitch_;  // from filter to filter
   int64_t sums_bytes_;
-  std::vector<int64_t> offsets_;  // of the taps in a window
 };
 
 /// As many as fit, but as even shares for all threads.
 template <class Element>
 int64_t Im2winPaddedPlanes<Element>::rows_of(const Problem& problem, const Target& target) {
   const Problem& d = problem;
-  const int64_t row_bytes = seen_columns(d, d.q) * int64_t{sizeof(Compute)};
-  const int64_t more_rows = seen_rows(d, 1) - 1;
+  const int64_t row_bytes = phase_pitch(d) * int64_t{sizeof(Compute)};
+  const int64_t phases = d.c_per_group() * d.stride_w;  // that a row of the input has
+  const int64_t more_rows = seen_rows(d, 1) - d.stride_h;
   const int64_t fitting =
-      (kPanelBytes / row_bytes - d.c_per_group() * more_rows) / (d.c_per_group() + kTileFilters);
+      (kPanelBytes / row_bytes - phases * more_rows) / (phases * d.stride_h + kTileFilters);
   const int64_t most = balanced_rows(d.n * d.groups * d.p, d.p, target.threads);
   return std::clamp<int64_t>(fitting, 1, most);
 }
@@ -157,20 +155,12 @@ void Im2winPaddedPlanes<Element>::run(const Buffers& buffers, void*) const {
 template <class Element>
 void Im2winPaddedPlanes<Element>::fill(const Buffers& buffers, const Block& block) const {
   const Problem& d = problem_;
-  const int64_t* const stride = d.input.stride;
-  const int64_t top = block.begin - d.padding_top;  // y of the panel's first row
-  const int64_t y = std::max<int64_t>(top, 0);
-  const int64_t rows = std::min(top + seen_rows(d, block.end - block.begin), d.h) - y;
-  const int64_t columns = std::min(pitch_ - d.padding_left, d.w);
-  std::fill_n(block.panel, d.c_per_group() * plane_, Compute(0));
-  if (rows <= 0 || columns <= 0) return;
-  for (int64_t c = 0; c < d.c_per_group(); ++c) {
-    const Element* const source = static_cast<const Element*>(buffers.input) +
-                                  offset(d.input, block.n, block.group * d.c_per_group() + c, y, 0);
-    kernels_.load({source, stride[2], stride[3],
-                   block.panel + c * plane_ + (y - top) * pitch_ + d.padding_left, pitch_, rows,
-                   columns});
-  }
+  std::fill_n(block.panel, d.c_per_group() * panel_.plane_elements(), Compute(0));
+  for (int64_t c = 0; c < d.c_per_group(); ++c)
+    panel_.load(kernels_,
+                static_cast<const Element*>(buffers.input) +
+                    offset(d.input, block.n, block.group * d.c_per_group() + c, 0, 0),
+                block.begin, block.end, block.panel + c * panel_.plane_elements());
 }
 
 template <class Element>
@@ -226,15 +216,20 @@ void Im2winPaddedPlanes<Element>::sum_inside(const Buffers& buffers, const Block
 bool is_by_padded_planes(const Problem& problem, bool multiplies_pairs) {
   const Problem& d = problem;
   constexpr double kTransposingTaps = 20;
-  if (d.input.stride[3] != 1 || d.output.stride[3] != 1 || d.stride_h != 1 || d.stride_w != 1 ||
+  constexpr double kCutRows = 0.55;  // of the time, what it takes to cut them into phases left out
+  // Of windows that do not overlap some phases are seen by few taps, which copying would not be worth.
+  const bool overlap =
+      (d.stride_h == 1 && d.stride_w == 1) || (d.stride_h < d.r && d.stride_w < d.s);
+  if (d.input.stride[3] != 1 || d.output.stride[3] != 1 || !overlap ||
       d.k_per_group() < kFilterStep ||
       exceeds(kMostPanelElements, {d.c_per_group(), seen_rows(d, 1), seen_columns(d, d.q)}) ||
       exceeds(kMostPlanesTaps, {d.c_per_group(), d.r, d.s}) ||
       d.output.elements() * int64_t{sizeof(float)} > kCachedBytes)
     return false;
   const int64_t lanes = choose_kernels<float>().vector_elements;
-  const int64_t run = (d.p - 1) * seen_columns(d, d.q) + d.q;
-  const double of_outputs = double(d.p * d.q) / double(round_up(run, lanes));
+  const int64_t run = (d.p - 1) * phase_pitch(d) + d.q;
+  const double of_copying = d.stride_h * d.stride_w == 1 ? 1 : kCutRows;
+  const double of_outputs = of_copying * double(d.p * d.q) / double(round_up(run, lanes));
   const double of_filters = double(d.k_per_group()) / double(round_up(d.k_per_group(), lanes));
   const double taps = double(d.window_elements()) / (multiplies_pairs ? 2 : 1);
   const double by_filters = of_filters * double(d.window_elements()) / (taps + kTransposingTaps);
