@@ -33,7 +33,7 @@ bool is_by_channels(const Problem& problem) {
   if (problem.input.stride[1] == 1) return problem.c > kFewNeighbours;
   const int64_t outputs = problem.p * problem.q;
   if (problem.c < kManyChannels || outputs <= kSmallPlane) return problem.c >= kManyChannels;
-  const bool are_filled = 4 * problem.c >= 3 * round_up(problem.c, kManyChannels);
+  const bool are_filled = problem.c >= 4 * (round_up(problem.c, kManyChannels) - problem.c);
   return problem.k == problem.c && are_filled &&
          (outputs <= kFillingPlane || problem.r * problem.s >= kManyTaps);
 }
