@@ -66,13 +66,16 @@ GROUPS = [
     Problem(c=64, h=4, w=3, k=64, groups=16, padding=((0, 0), (1, 1))),
 ]
 
-# Few pixels, as dot products with filters whose taps are neighbours: parts of vectors and of tiles.
+# Few pixels, or few filters, as dot products along the taps: parts of vectors and of tiles.
 DOTS = [
     Problem(c=70, h=1, w=1, k=9, r=1, s=1),
     Problem(n=2, c=260, h=1, w=1, k=134, r=1, s=1, groups=2),
     Problem(c=7, h=3, w=5, k=5, s=5),
     Problem(c=30, h=4, w=3, k=70, r=2, stride=(2, 1)),
     Problem(n=2, c=33, h=9, w=5, k=3, stride=(4, 1), dilation=(2, 2)),
+    Problem(n=2, c=70, h=5, w=9, k=2, r=1, s=1),
+    Problem(c=37, h=6, w=13, k=1, r=1, s=1),
+    Problem(n=2, c=140, h=3, w=11, k=4, r=1, s=1),
 ]
 
 # Along padded planes that strides cut into phases, some without a row or column of the image.

@@ -34,7 +34,11 @@ bool is_by_channels(const Problem& problem) {
   const int64_t outputs = problem.p * problem.q;
   if (problem.c < kManyChannels || outputs <= kSmallPlane) return problem.c >= kManyChannels;
   const bool are_filled = problem.c >= 4 * (round_up(problem.c, kManyChannels) - problem.c);
-  return problem.k == problem.c && are_filled &&
+  // Kernels that share inputs and weights among neighbouring outputs.
+  const bool are_shared =
+      problem.stride_w == 1 ||
+      (problem.stride_w == 2 && problem.dilation_w == 1 && (problem.s == 3 || problem.s == 5));
+  return problem.k == problem.c && are_filled && are_shared &&
          (outputs <= kFillingPlane || problem.r * problem.s >= kManyTaps);
 }
 

@@ -139,19 +139,19 @@ struct PlanesTile {
   const Compute* next;    // to be prefetched: of each tap, what is at its offset
 };
 
-/// A register tile of dot products.
-constexpr int kDotFilters = 4;
-constexpr int kDotPixels = 2;
+/// A register tile of dot products, of filters and windows or the other way round.
+constexpr int kDotRows = 4;
+constexpr int kDotColumns = 2;
 
-/// sums[pixel * sums_stride + k] = sum over taps of filters[k][tap] * windows[pixel][tap].
+/// sums[i * row_stride + j * column_stride] = sum over taps of rows[i][tap] * columns[j][tap].
 template <class Compute>
 struct DotTile {
-  const Compute* filters[kDotFilters];
-  const Compute* windows[kDotPixels];
+  const Compute* rows[kDotRows];
+  const Compute* columns[kDotColumns];
   int64_t taps;
   Compute* sums;
-  int64_t sums_stride;
-  int64_t ahead;  // from a filter to one that is to be prefetched
+  int64_t row_stride, column_stride;
+  int64_t ahead;  // from a row to one that is to be prefetched
 };
 
 /// Sums of some values' magnitudes and squares.
@@ -223,9 +223,9 @@ struct Kernels {
   WindowSums<Compute> sum_pixels;
   /// [vectors - 1][filters / kFilterStep - 1]
   void (*sum_planes[kMaxTileVectors][kTileFilters / kFilterStep])(const PlanesTile<Compute>& tile);
-  void (*sum_dots[kDotPixels])(const DotTile<Compute>& tile);  // [pixels - 1]
-  void (*sum_channels)(const ChannelRow<Compute>& row);        // of groups of one channel
-  void (*sum_groups)(const ChannelRow<Compute>& row);          // null if no instruction picks lanes
+  void (*sum_dots[kDotColumns])(const DotTile<Compute>& tile);  // [columns - 1]
+  void (*sum_channels)(const ChannelRow<Compute>& row);         // of groups of one channel
+  void (*sum_groups)(const ChannelRow<Compute>& row);  // null if no instruction picks lanes
   void (*sum_plane)(const PlaneSum<Compute>& sum);
   /// Those of Winograd's algorithm: [taps of a piece of the rows - 1][of the columns - 1]; for outputs the most.
   template <class Tiles>

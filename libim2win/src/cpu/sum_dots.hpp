@@ -20,28 +20,28 @@ inline Compute add_lanes(Vector<Compute> value) {
 }
 
 /// The same sums whatever else the tile has.
-template <int kPixels, class Compute>
+template <int kColumns, class Compute>
 void sum_dots(const DotTile<Compute>& tile) {
   constexpr int64_t kElements = VectorOf<Compute>::kElements;
-  Vector<Compute> sums[kPixels][kDotFilters] = {};
+  Vector<Compute> sums[kDotRows][kColumns] = {};
   int64_t tap = 0;
   for (; tap + kElements <= tile.taps; tap += kElements) {
 #pragma GCC unroll 4
-    for (int k = 0; k < kDotFilters; ++k) {
-      const Vector<Compute> weights = loaded(tile.filters[k] + tap);
-      __builtin_prefetch(tile.filters[k] + tap + tile.ahead);
+    for (int i = 0; i < kDotRows; ++i) {
+      const Vector<Compute> row = loaded(tile.rows[i] + tap);
+      __builtin_prefetch(tile.rows[i] + tap + tile.ahead);
 #pragma GCC unroll 2
-      for (int pixel = 0; pixel < kPixels; ++pixel)
-        sums[pixel][k] += weights * load(tile.windows[pixel] + tap);
+      for (int j = 0; j < kColumns; ++j) sums[i][j] += row * load(tile.columns[j] + tap);
     }
   }
-#pragma GCC unroll 2
-  for (int pixel = 0; pixel < kPixels; ++pixel) {
 #pragma GCC unroll 4
-    for (int k = 0; k < kDotFilters; ++k) {
-      Compute sum = add_lanes<Compute>(sums[pixel][k]);
-      for (int64_t i = tap; i < tile.taps; ++i) sum += tile.filters[k][i] * tile.windows[pixel][i];
-      tile.sums[pixel * tile.sums_stride + k] = sum;
+  for (int i = 0; i < kDotRows; ++i) {
+#pragma GCC unroll 2
+    for (int j = 0; j < kColumns; ++j) {
+      Compute sum = add_lanes<Compute>(sums[i][j]);
+      for (int64_t rest = tap; rest < tile.taps; ++rest)
+        sum += tile.rows[i][rest] * tile.columns[j][rest];
+      tile.sums[i * tile.row_stride + j * tile.column_stride] = sum;
     }
   }
 }

@@ -35,6 +35,8 @@ void write_sums(const Problem& problem, const Buffers& buffers,
     if (store == nullptr) {
       for (int64_t k = 0; k < block.filters; ++k)
         writer.write(n, block.first_filter + k, p, q, sums + k, pitch, count);
+    } else if (out[1] == 1 && out[3] == block.filters && pitch == block.filters) {
+      store({sums, 0, 1, output, 0, 1, count * block.filters});
     } else if (out[1] == 1) {
       store({sums, pitch, 1, output, out[3], count, block.filters});
     } else {

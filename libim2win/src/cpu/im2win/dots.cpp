@@ -1,7 +1,8 @@
-// Windows, which are few, are copied to the order in which a filter's taps lie in memory. Then outputs are dot
-// products of them and of the filters as these are. A task takes some filters, all pixels of them.
+// Outputs are dot products of windows and of filters as these are. Few windows are copied to the order in which a
+// filter's taps lie in memory, and a task takes some filters and all pixels. Of few filters, windows are pixels with
+// their channels last, read in place, and a task takes some pixels and all filters.
 //
-//   workspace: bias of each filter | windows: pixel, group, tap
+//   workspace: bias of each filter | windows that are copied: pixel, group, tap
 
 #include "cpu/im2win/dots.hpp"
 
@@ -18,10 +19,12 @@
 namespace im2win::cpu {
 namespace {
 
+// With fewer taps for each of the few, adding up lanes takes longer than what is saved.
 constexpr int64_t kMostPixels = 8;
-constexpr int64_t kFewestTaps =
-    64;  // a pixel; with fewer, adding up lanes takes longer than rearranging
-constexpr int64_t kTaskFilters = 64;
+constexpr int64_t kTapsOfPixel = 64;
+constexpr int64_t kMostFilters = 4;
+constexpr int64_t kTapsOfFilter = 32;
+constexpr int64_t kTaskOutputs = 64;  // of the filters, or pixels, that are not few
 constexpr int64_t kTasksOfThread = 4;
 constexpr int64_t kAlignment = 64;
 
@@ -45,7 +48,7 @@ std::optional<Axes> dense_axes(const Problem& problem) {
   int64_t taps = 1;
   for (size_t i = axes.size(); i-- > 0; taps *= axes[i].count)
     if (axes[i].count > 1 && axes[i].filter != taps) return std::nullopt;
-  if (filter[0] != taps) return std::nullopt;
+  if (d.k > 1 && filter[0] != taps) return std::nullopt;
   auto& [outer, middle, inner] = axes;
   for (int i = 0; i < 2; ++i) {
     if (middle.input != inner.count * inner.input) break;
@@ -54,6 +57,20 @@ std::optional<Axes> dense_axes(const Problem& problem) {
     outer = {1, 0, 0};
   }
   return axes;
+}
+
+bool has_few_pixels(const Problem& problem) {
+  return problem.output_pixels() <= kMostPixels &&
+         problem.window_elements() >= kTapsOfPixel * problem.output_pixels();
+}
+
+/// Whether windows, of few filters, are pixels with their channels side by side, any two neighbours as far apart.
+bool has_few_filters(const Problem& problem) {
+  const Problem& d = problem;
+  const int64_t* in = d.input.stride;
+  return d.k <= kMostFilters && d.c_per_group() >= kTapsOfFilter * d.k && d.groups == 1 &&
+         d.r * d.s * d.stride_h * d.stride_w == 1 && in[1] == 1 && in[2] == d.w * in[3] &&
+         (d.n == 1 || in[0] == d.h * in[2]) && has_unit_stride(d.output);
 }
 
 template <class Compute>
@@ -65,24 +82,38 @@ class Im2winDots final : public Convolution {
         kernels_(choose_kernels<Compute>()),
         range_(has_unit_stride(problem.output) ? range_of<Compute>(problem) : std::nullopt),
         axes_(*dense_axes(problem)),
+        copies_(has_few_pixels(problem)),
+        pitch_(copies_ ? kTaskOutputs + kDotRows : problem.k),
         bias_bytes_(round_up(problem.k * int64_t{sizeof(Compute)}, kAlignment)) {
-    const int64_t balanced = ceil_div(problem.k, kTasksOfThread * target.threads);
-    task_filters_ = std::clamp<int64_t>(balanced, 1, kTaskFilters);
+    const int64_t outputs = copies_ ? problem.k_per_group() : problem.output_pixels();
+    task_outputs_ =
+        std::clamp<int64_t>(ceil_div(outputs, kTasksOfThread * target.threads), 1, kTaskOutputs);
   }
 
   int64_t workspace_bytes() const override {
     const int64_t window = problem_.groups * problem_.window_elements();
-    return bias_bytes_ + problem_.output_pixels() * window * int64_t{sizeof(Compute)};
+    const int64_t copied = copies_ ? problem_.output_pixels() * window : 0;
+    return bias_bytes_ + copied * int64_t{sizeof(Compute)};
   }
   void run(const Buffers& buffers, void*) const override;
 
  private:
-  Compute* window_of(const Buffers& buffers, int64_t pixel, int64_t group) const {
+  /// Outputs of a group: its filters [k_begin, k_end), pixels of all images.
+  struct Block {
+    int64_t group;
+    int64_t k_begin, k_end;
+    int64_t begin, end;
+  };
+
+  Compute* copied_window(const Buffers& buffers, int64_t pixel, int64_t group) const {
     auto* windows = reinterpret_cast<Compute*>(static_cast<char*>(buffers.workspace) + bias_bytes_);
     return windows + (pixel * problem_.groups + group) * problem_.window_elements();
   }
   void copy_window(const Buffers& buffers, int64_t pixel, int64_t group) const;
-  void sum_filters(const Buffers& buffers, int64_t group, int64_t begin, int64_t end) const;
+  void sum_block(const Buffers& buffers, const Block& block) const;
+  template <class Row, class Column>
+  void sum_products(int64_t rows, const Row& row, int64_t columns, const Column& column,
+                    DotTile<Compute> tile) const;
   void finish(const Buffers& buffers, int64_t first, int64_t count, Compute* sums) const;
 
   Problem problem_;
@@ -90,21 +121,27 @@ class Im2winDots final : public Convolution {
   const Kernels<Compute>& kernels_;
   std::optional<Range<Compute>> range_;
   Axes axes_;
+  bool copies_;    // the windows
+  int64_t pitch_;  // of sums, from pixel to pixel
   int64_t bias_bytes_;
-  int64_t task_filters_;
+  int64_t task_outputs_;
 };
 
 template <class Compute>
 void Im2winDots<Compute>::run(const Buffers& buffers, void*) const {
   const Problem& d = problem_;
+  const int64_t pixels = d.output_pixels();
   fill_bias<Compute>(d, buffers, range_.has_value(), d.k_per_group(),
                      static_cast<Compute*>(buffers.workspace));
-  for (int64_t pixel = 0; pixel < d.output_pixels(); ++pixel)
+  for (int64_t pixel = 0; copies_ && pixel < pixels; ++pixel)
     for (int64_t group = 0; group < d.groups; ++group) copy_window(buffers, pixel, group);
-  const int64_t parts = ceil_div(d.k_per_group(), task_filters_);
+  const int64_t outputs = copies_ ? d.k_per_group() : pixels;
+  const int64_t parts = ceil_div(outputs, task_outputs_);
   parallel_for(d.groups * parts, target_.threads, [&](int64_t task, int32_t) {
-    const int64_t begin = task % parts * task_filters_;
-    sum_filters(buffers, task / parts, begin, std::min(begin + task_filters_, d.k_per_group()));
+    const int64_t begin = task % parts * task_outputs_;
+    const int64_t end = std::min(begin + task_outputs_, outputs);
+    sum_block(buffers,
+              copies_ ? Block{task / parts, begin, end, 0, pixels} : Block{0, 0, d.k, begin, end});
   });
 }
 
@@ -115,40 +152,61 @@ void Im2winDots<Compute>::copy_window(const Buffers& buffers, int64_t pixel, int
   const Compute* source = static_cast<const Compute*>(buffers.input) +
                           offset(d.input, pixel / (d.p * d.q), group * d.c_per_group(),
                                  pixel / d.q % d.p * d.stride_h, pixel % d.q * d.stride_w);
-  Compute* target = window_of(buffers, pixel, group);
+  Compute* target = copied_window(buffers, pixel, group);
   for (int64_t i = 0; i < outer.count; ++i, target += middle.count * inner.count)
     kernels_.load({source + i * outer.input, middle.input, inner.input, target, inner.count,
                    middle.count, inner.count});
 }
 
-/// Filters [begin, end) of the group. Where a register tile has more, and more pixels, it sums the last ones again.
 template <class Compute>
-void Im2winDots<Compute>::sum_filters(const Buffers& buffers, int64_t group, int64_t begin,
-                                      int64_t end) const {
+void Im2winDots<Compute>::sum_block(const Buffers& buffers, const Block& block) const {
   const Problem& d = problem_;
-  const int64_t pixels = d.output_pixels();
-  const int64_t first = group * d.k_per_group();
   const int64_t stride = d.filter.stride[0];
-  const auto* filters = static_cast<const Compute*>(buffers.filter) + first * stride;
-  Compute sums[(kMostPixels + kDotPixels - 1) * kTaskFilters];
-  DotTile<Compute> tile;
+  const int64_t first = block.group * d.k_per_group() + block.k_begin;
+  const int64_t filters = block.k_end - block.k_begin;
+  const int64_t pixels = block.end - block.begin;
+  const auto filter = [&](int64_t k) {
+    return static_cast<const Compute*>(buffers.filter) + (first + k) * stride;
+  };
+  const auto window = [&](int64_t pixel) -> const Compute* {
+    if (copies_) return copied_window(buffers, block.begin + pixel, block.group);
+    return static_cast<const Compute*>(buffers.input) + (block.begin + pixel) * d.input.stride[3];
+  };
+  Compute sums[kMostPixels * (kTaskOutputs + kDotRows)];
+  DotTile<Compute> tile = {};
   tile.taps = d.window_elements();
-  tile.sums_stride = kTaskFilters;
-  for (int64_t k = begin; k < end; k += kDotFilters) {
-    for (int64_t i = 0; i < kDotFilters; ++i)
-      tile.filters[i] = filters + std::min(k + i, end - 1) * stride;
-    for (int64_t pixel = 0; pixel < pixels; pixel += kDotPixels) {
-      for (int64_t i = 0; i < kDotPixels; ++i)
-        tile.windows[i] = window_of(buffers, std::min(pixel + i, pixels - 1), group);
-      tile.sums = sums + pixel * kTaskFilters + (k - begin);
-      tile.ahead = pixel == 0 ? kDotFilters * stride : 0;
-      kernels_.sum_dots[std::min<int64_t>(kDotPixels, pixels - pixel) - 1](tile);
-    }
+  tile.sums = sums;
+  tile.row_stride = copies_ ? 1 : pitch_;
+  tile.column_stride = copies_ ? pitch_ : 1;
+  tile.ahead = kDotRows * (copies_ ? stride : d.input.stride[3]);
+  if (copies_) {
+    sum_products(filters, filter, pixels, window, tile);
+  } else {
+    sum_products(pixels, window, filters, filter, tile);
   }
   for (int64_t pixel = 0; range_ && pixel < pixels; ++pixel)
-    finish(buffers, first + begin, end - begin, sums + pixel * kTaskFilters);
+    finish(buffers, first, filters, sums + pixel * pitch_);
   write_sums<Compute>(d, buffers, range_ ? kernels_.store : nullptr,
-                      {0, pixels, first + begin, end - begin}, sums, kTaskFilters, false);
+                      {block.begin, pixels, first, filters}, sums, pitch_, false);
+}
+
+/// Of all rows and columns. Where a register tile has more rows, it sums the last one again, beyond the others.
+template <class Compute>
+template <class Row, class Column>
+void Im2winDots<Compute>::sum_products(int64_t rows, const Row& row, int64_t columns,
+                                       const Column& column, DotTile<Compute> tile) const {
+  Compute* const sums = tile.sums;
+  const int64_t ahead = tile.ahead;
+  for (int64_t i = 0; i < rows; i += kDotRows) {
+    for (int64_t j = 0; j < kDotRows; ++j) tile.rows[j] = row(std::min(i + j, rows - 1));
+    for (int64_t j = 0; j < columns; j += kDotColumns) {
+      const int64_t count = std::min<int64_t>(kDotColumns, columns - j);
+      for (int64_t l = 0; l < count; ++l) tile.columns[l] = column(j + l);
+      tile.sums = sums + i * tile.row_stride + j * tile.column_stride;
+      tile.ahead = j == 0 ? ahead : 0;
+      kernels_.sum_dots[count - 1](tile);
+    }
+  }
 }
 
 /// NaN stays.
@@ -167,8 +225,7 @@ void Im2winDots<Compute>::finish(const Buffers& buffers, int64_t first, int64_t 
 bool is_by_dots(const Problem& problem) {
   const Problem& d = problem;
   return (d.dtype == IM2WIN_FLOAT32 || d.dtype == IM2WIN_FLOAT64) && !d.is_padded() &&
-         d.output_pixels() <= kMostPixels &&
-         d.window_elements() >= kFewestTaps * d.output_pixels() && dense_axes(d);
+         (has_few_pixels(d) || has_few_filters(d)) && dense_axes(d);
 }
 
 std::unique_ptr<Convolution> make_im2win_dots(const Problem& problem, const Target& target) {

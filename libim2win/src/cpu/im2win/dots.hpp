@@ -1,5 +1,6 @@
-// The im2win algorithm where outputs are of few pixels, as behind a global pooling, so that a filter serves but a few
-// times: to rearrange it would take longer than to multiply by it.
+// The im2win algorithm where outputs are of few pixels, as behind a global pooling, or of few filters, as of a head:
+// to rearrange filters for the few times that they serve would take longer than to multiply by them, and vectors
+// along few filters would be idle for the most part.
 #pragma once
 
 #include <memory>
