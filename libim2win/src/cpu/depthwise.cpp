@@ -28,20 +28,6 @@ constexpr int64_t kManyChannels = 16;
 // while channels are aligned, and neighbouring outputs share them.
 constexpr int64_t kManyTaps = 25;
 
-/// Whether vectors go along the channels.
-bool is_by_channels(const Problem& problem) {
-  if (problem.input.stride[1] == 1) return problem.c > kFewNeighbours;
-  const int64_t outputs = problem.p * problem.q;
-  if (problem.c < kManyChannels || outputs <= kSmallPlane) return problem.c >= kManyChannels;
-  const bool are_filled = problem.c >= 4 * (round_up(problem.c, kManyChannels) - problem.c);
-  // Kernels that share inputs and weights among neighbouring outputs.
-  const bool are_shared =
-      problem.stride_w == 1 ||
-      (problem.stride_w == 2 && problem.dilation_w == 1 && (problem.s == 3 || problem.s == 5));
-  return problem.k == problem.c && are_filled && are_shared &&
-         (outputs <= kFillingPlane || problem.r * problem.s >= kManyTaps);
-}
-
 /// Whether a thread's panel for one row of outputs is too large, by channels or by planes.
 bool exceeds_by_channels(const Problem& problem) {
   const int64_t rows = std::min(seen_rows(problem, 1), problem.h);
@@ -53,6 +39,21 @@ bool exceeds_by_planes(const Problem& problem) {
   const Problem& d = problem;
   return exceeds(kMaxPanelElements, {ceil_div(seen_rows(d, 1), d.stride_h), d.stride_h,
                                      ceil_div(seen_columns(d, d.q), d.stride_w), d.stride_w});
+}
+
+/// Whether vectors go along the channels.
+bool is_by_channels(const Problem& problem) {
+  if (problem.input.stride[1] == 1)
+    return problem.c > kFewNeighbours || (problem.c > 1 && exceeds_by_planes(problem));
+  const int64_t outputs = problem.p * problem.q;
+  if (problem.c < kManyChannels || outputs <= kSmallPlane) return problem.c >= kManyChannels;
+  const bool are_filled = problem.c >= 4 * (round_up(problem.c, kManyChannels) - problem.c);
+  // Kernels that share inputs and weights among neighbouring outputs.
+  const bool are_shared =
+      problem.stride_w == 1 ||
+      (problem.stride_w == 2 && problem.dilation_w == 1 && (problem.s == 3 || problem.s == 5));
+  return problem.k == problem.c && are_filled && are_shared && !exceeds_by_channels(problem) &&
+         (outputs <= kFillingPlane || problem.r * problem.s >= kManyTaps);
 }
 
 }  // namespace
@@ -75,9 +76,9 @@ bool is_depthwise_worthwhile(const Problem& problem) {
 bool takes_groups(const Problem& problem) {
   const Problem& d = problem;
   const auto takes = [&](const auto& kernels) {
-    // Groups that fill a vector gain nothing. Planes take less than what is transposed for a few vectors.
+    // Two groups a vector, at least: one gains nothing. In NCHW four vectors: for fewer, planes take less.
     const int64_t vectors = d.input.stride[1] == 1 ? 1 : 4;
-    return kernels.sum_groups != nullptr && kernels.vector_elements % (2 * d.c_per_group()) == 0 &&
+    return kernels.sum_groups != nullptr && kernels.vector_elements / 2 % d.c_per_group() == 0 &&
            d.c >= vectors * kernels.vector_elements;
   };
   return d.c_per_group() > 1 && d.k == d.c && d.s == 3 && d.dilation_w == 1 && d.stride_w <= 2 &&

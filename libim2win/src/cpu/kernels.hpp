@@ -56,8 +56,7 @@ struct ChannelRow {
   const Compute* bias;
   Range<Compute> range;
   int64_t channels;  // at least a vector of them
-  int64_t
-      group;  // neighbouring channels, of which as many outputs are sums; a vector has whole groups
+  int64_t group;     // input channels of a sum; a vector has whole groups
   Compute* output;
   int64_t output_stride;
   int64_t outputs;

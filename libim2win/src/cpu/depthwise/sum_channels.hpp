@@ -218,7 +218,8 @@ void sum_combs(const ChannelRow<Compute>& row) {
 
 template <class Compute>
 void sum_channels(const ChannelRow<Compute>& row) {
-  if (row.stride == 1) return row.dilation == 1 ? sum_dense_outputs(row) : sum_combs(row);
+  if (row.stride == 1 && row.dilation == 1) return sum_dense_outputs(row);
+  if (row.stride == 1 && row.dilation < row.columns) return sum_combs(row);
   if (row.dilation == 1 && row.stride == 2) {
     if (row.filter_columns == 3) return sum_outputs<Window<3, 2>>(row);
     if (row.filter_columns == 5) return sum_outputs<Window<5, 2>>(row);

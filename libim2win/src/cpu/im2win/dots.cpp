@@ -40,8 +40,8 @@ std::optional<Axes> dense_axes(const Problem& problem) {
   const Problem& d = problem;
   const int64_t* filter = d.filter.stride;
   Axes axes = {{{d.c_per_group(), filter[1], d.input.stride[1]},
-                {d.r, filter[2], d.dilation_h * d.input.stride[2]},
-                {d.s, filter[3], d.dilation_w * d.input.stride[3]}}};
+                {d.r, filter[2], d.r > 1 ? d.dilation_h * d.input.stride[2] : 0},
+                {d.s, filter[3], d.s > 1 ? d.dilation_w * d.input.stride[3] : 0}}};
   std::ranges::sort(axes, [](const Axis& a, const Axis& b) {
     return a.count == 1 || b.count == 1 ? a.count < b.count : a.filter > b.filter;
   });
@@ -69,8 +69,8 @@ bool has_few_filters(const Problem& problem) {
   const Problem& d = problem;
   const int64_t* in = d.input.stride;
   return d.k <= kMostFilters && d.c_per_group() >= kTapsOfFilter * d.k && d.groups == 1 &&
-         d.r * d.s * d.stride_h * d.stride_w == 1 && in[1] == 1 && in[2] == d.w * in[3] &&
-         (d.n == 1 || in[0] == d.h * in[2]) && has_unit_stride(d.output);
+         d.r == 1 && d.s == 1 && d.stride_h == 1 && d.stride_w == 1 && in[1] == 1 &&
+         in[2] == d.w * in[3] && (d.n == 1 || in[0] == d.h * in[2]) && has_unit_stride(d.output);
 }
 
 template <class Compute>
