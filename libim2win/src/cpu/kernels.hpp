@@ -32,6 +32,9 @@ template <class Compute>
 struct Range {
   Compute low;
   Compute high;
+
+  /// NaN stays.
+  constexpr Compute bounded(Compute x) const { return x < low ? low : x > high ? high : x; }
 };
 
 /// A row of outputs, all its channels, channels being next to each other in memory. Filter rows

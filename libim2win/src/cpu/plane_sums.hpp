@@ -57,8 +57,7 @@ Compute sum_plane_inside(const Problem& problem, int64_t p, int64_t q, const Com
         const int64_t tap = (c * d.r + r) * d.s + s;
         sum += window[offsets[tap]] * weights[tap];
       }
-  sum += bias;
-  return sum < range.low ? range.low : sum > range.high ? range.high : sum;
+  return range.bounded(sum + bias);
 }
 
 /// Rows [p_begin, p_end) of a plane, from sums whose rows are `pitch` apart. With a range these are finished.

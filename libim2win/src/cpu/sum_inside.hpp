@@ -40,10 +40,8 @@ void sum_inside(const Problem& problem, int64_t p, int64_t q, const WindowTile<F
         sums[k] += x * static_cast<Compute>(filters[k * kFactors + factor]);
     }
   }
-  for (int64_t k = 0; tile.is_last && k < width; ++k) {
-    const Compute x = sums[k] + tile.bias[k];
-    sums[k] = x < tile.range.low ? tile.range.low : x > tile.range.high ? tile.range.high : x;
-  }
+  for (int64_t k = 0; tile.is_last && k < width; ++k)
+    sums[k] = tile.range.bounded(sums[k] + tile.bias[k]);
 }
 
 }  // namespace im2win::cpu

@@ -209,15 +209,11 @@ void Im2winDots<Compute>::sum_products(int64_t rows, const Row& row, int64_t col
   }
 }
 
-/// NaN stays.
 template <class Compute>
 void Im2winDots<Compute>::finish(const Buffers& buffers, int64_t first, int64_t count,
                                  Compute* sums) const {
   const auto* bias = static_cast<const Compute*>(buffers.workspace) + first;
-  for (int64_t i = 0; i < count; ++i) {
-    const Compute x = sums[i] + bias[i];
-    sums[i] = x < range_->low ? range_->low : x > range_->high ? range_->high : x;
-  }
+  for (int64_t i = 0; i < count; ++i) sums[i] = range_->bounded(sums[i] + bias[i]);
 }
 
 }  // namespace

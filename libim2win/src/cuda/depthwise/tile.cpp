@@ -25,10 +25,8 @@ bool is_narrow(const Problem& problem) {
 /// Such sizes with any padding, and bytes of rows that are a dilation apart.
 bool is_narrow_padded(const Problem& problem) {
   constexpr int64_t kMost = (1 << 29) - 1;
-  const int64_t padded_h = problem.padding_top + problem.h + problem.padding_bottom;
-  return !exceeds(kMost, {problem.c, padded_h, problem.padded_w()}) &&
-         !exceeds(kMost, {problem.c, problem.p, problem.q}) &&
-         !exceeds(kMost, {problem.c, problem.r, problem.s}) && problem.n <= kMost;
+  return has_images_of(problem, kMost) && !exceeds(kMost, {problem.c, problem.r, problem.s}) &&
+         problem.n <= kMost;
 }
 
 /// Parts of at most `limit`, all but the last equal.
@@ -232,6 +230,12 @@ int64_t fastest_turns(int64_t images, Time time) {
 }
 
 }  // namespace
+
+bool has_images_of(const Problem& problem, int64_t most) {
+  const int64_t padded_h = problem.padding_top + problem.h + problem.padding_bottom;
+  return !exceeds(most, {problem.c, padded_h, problem.padded_w()}) &&
+         !exceeds(most, {problem.c, problem.p, problem.q});
+}
 
 bool is_square(const Problem& problem, int taps) {
   return problem.r == taps && problem.s == taps && has_square_step(problem) && !is_dilated(problem);

@@ -26,6 +26,8 @@ constexpr bool is_for_mma_slices(int taps, int stride) {
   return taps == 7 || (taps == 5 && stride == 1);
 }
 
+/// Whether an image has no more elements, padding among those of the input, than so many.
+bool has_images_of(const Problem& problem, int64_t most);
 /// Whether the window is `taps` x `taps`, not dilated, with a stride of 1 or 2 in both directions.
 bool is_square(const Problem& problem, int taps);
 /// Whether there are kernels for the window, whatever the layout and the elements: 3x3 or 5x5.

@@ -75,7 +75,7 @@ struct WindowsGrid {
         team_lanes(tile.team_lanes),
         teams(tile.block_threads() / tile.team_lanes),
         planes(tile.is_pixel_major ? 1 : tile.channels),
-        comb_pitch(along.inputs.divisor > 1 ? tile.comb_inputs | 1 : tile.comb_inputs),
+        comb_pitch(tile.comb_pitch(along.inputs.divisor)),
         comb_passes(tile.column_passes / tile.combs),
         input(WindowsLayout::of(tile.is_pixel_major, problem.c, problem.h, problem.w)),
         output(WindowsLayout::of(tile.is_pixel_major, problem.c, problem.p, problem.q)),
@@ -310,9 +310,6 @@ __device__ __forceinline__ void with_word(bool is_pixel_major, int elements, Use
     default: return with_layout(integral_constant<int, 1>{});
   }
 }
-
-/// Floats from the taps of a pass in a row to those in the next: words, which lanes read at once.
-constexpr int windows_taps_pitch(int pass_taps) { return pass_taps > 4 ? 8 : 4; }
 
 /// Copies the filters: of a channel [pass along rows][pass down][row of a pass][tap]. What is beyond
 /// the window stays as it is. Complete as load_input().

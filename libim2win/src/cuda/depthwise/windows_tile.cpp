@@ -19,9 +19,7 @@ constexpr int kLanes = 32;      // of a warp
 /// Sizes that 32-bit arithmetic within an image takes, and such steps in it.
 bool is_narrow(const Problem& problem) {
   constexpr int64_t kMost = 1 << 30, kMostStep = 1 << 14;
-  const int64_t padded_h = problem.padding_top + problem.h + problem.padding_bottom;
-  return !exceeds(kMost, {problem.c, padded_h, problem.padded_w()}) &&
-         !exceeds(kMost, {problem.c, problem.p, problem.q}) && problem.n < kMost &&
+  return has_images_of(problem, kMost) && problem.n < kMost &&
          std::max({problem.stride_h, problem.stride_w, problem.dilation_h, problem.dilation_w}) <
              kMostStep;
 }
@@ -53,11 +51,6 @@ int word_elements(const Problem& problem, int64_t size, int64_t part) {
 /// Words are stored in shared memory by as many floats at a time, up to 16 bytes.
 int words_pitch(const Problem& problem, const Tile& tile) {
   return is_pixel_major(problem) ? 1 : std::min(tile.word, 4);
-}
-
-/// Floats from one comb's inputs of a row to the next one's: of several, in different banks.
-int comb_pitch(const Comb& along, const Tile& tile) {
-  return along.inputs > 1 ? tile.comb_inputs | 1 : tile.comb_inputs;
 }
 
 /// How many times a warp's lanes take to access these floats of shared memory.
@@ -115,7 +108,8 @@ void choose_pitches(const Problem& problem, const Comb& down, const Comb& along,
       const int64_t column = at.column_comb * along.stride;
       return at.channel * plane_pitch +
              (at.row_comb * down.stride + at.row * down.inputs) * row_pitch +
-             column % along.inputs * comb_pitch(along, tile) + column / along.inputs + at.column;
+             column % along.inputs * tile.comb_pitch(along.inputs) + column / along.inputs +
+             at.column;
     });
   };
   const auto put = [&](int64_t pitch) {
@@ -175,9 +169,10 @@ Tile complete(const Problem& problem, const Comb& down, const Comb& along, Tile 
   tile.threads = static_cast<int>(tile.channels * tile.row_combs * down.outputs *
                                   tile.column_combs * along.outputs);
   // Filters of a warp's channels are in different banks.
-  tile.filter_pitch =
-      4 * (tile.column_passes * tile.row_passes * tile.row_taps * (tile.pass_taps > 4 ? 2 : 1) | 1);
-  tile.row_pitch = static_cast<int>(along.inputs * comb_pitch(along, tile));
+  tile.filter_pitch = 4 * (tile.column_passes * tile.row_passes * tile.row_taps *
+                               (windows_taps_pitch(tile.pass_taps) / 4) |
+                           1);
+  tile.row_pitch = static_cast<int>(along.inputs * tile.comb_pitch(along.inputs));
   tile.plane_pitch = tile.row_pitch * tile.input_rows;
   tile.output_pitch = tile.rows * tile.columns;
   count_shared_bytes(tile);

@@ -51,7 +51,14 @@ struct WindowsTile {
   int64_t shared_bytes;
 
   constexpr int block_threads() const { return (threads + 31) / 32 * 32; }
+  /// Floats from one comb's inputs of a row to the next one's, of Comb::inputs combs: of several, in different banks.
+  constexpr int comb_pitch(int64_t inputs) const {
+    return inputs > 1 ? comb_inputs | 1 : comb_inputs;
+  }
 };
+
+/// Floats from the taps of a pass in a row to those in the next: words, which lanes read at once.
+constexpr int windows_taps_pitch(int pass_taps) { return pass_taps > 4 ? 8 : 4; }
 
 /// For dense NCHW and NHWC. Nothing where a tile does not fit shared memory. The device runs
 /// `multiprocessors` times some blocks at a time.

@@ -7,6 +7,7 @@
 #include "checked.hpp"
 #include "cuda/fused/arguments.cuh"
 #include "cuda/fused/pack_arguments.cuh"
+#include "cuda/fused/pixel_words.hpp"
 #include "cuda/fused/raw_lines.hpp"
 
 namespace im2win::cuda::fused {
@@ -76,10 +77,8 @@ bool has_unit_words(const Tensor& tensor, int64_t channels, int64_t element_byte
 int filter_word(const Problem& problem) {
   const Tensor& output = problem.output;
   if (output.stride[1] != 1 || problem.k == 1) return 0;
-  int64_t between = problem.k_per_group();
-  for (const int dimension : {0, 2, 3})
-    if (output.size[dimension] > 1) between = std::gcd(between, output.stride[dimension]);
-  return static_cast<int>(std::gcd(between, kUnitBytes / element_bytes(problem.dtype)));
+  return static_cast<int>(std::gcd(pixel_word(output, problem.k_per_group()),
+                                   kUnitBytes / element_bytes(problem.dtype)));
 }
 
 /// Whether a tile's units come from the input, channels that are neighbours if these are.

@@ -23,8 +23,8 @@ struct CostModel::Rates {
   double position = 0;  // and of its positions, rows of a box, however wide
   double boxed_slab = 0, boxed_unit = 0;
   double lined_slab = 0, lined_unit = 0, line = 0;
-  double conflict =
-      0;  // of a unit of lines, for each lane that meets another in a bank of shared memory
+  // Of a unit of lines, for each lane that meets another in a bank of shared memory.
+  double conflict = 0;
   // Of words that are read to be transposed, and of the units that they become.
   double transposed_word = 0, transposed_unit = 0;
   // Until a slab has come that has room, and a stage of filters: others come meanwhile.

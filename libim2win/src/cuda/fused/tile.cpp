@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "checked.hpp"
+#include "cuda/fused/pixel_words.hpp"
 #include "cuda/fused/shared.hpp"
 #include "status.hpp"
 
@@ -36,12 +37,9 @@ bool has_input_boxes(const Problem& problem, Operands operands) {
 
 int copied_bytes(const Problem& problem, Operands operands) {
   constexpr int64_t kLeast = 4;  // PTX ISA, cp.async
-  const Tensor& input = problem.input;
-  if (!are_elements(operands) || input.stride[1] != 1) return 0;
-  int64_t between = problem.c_per_group();
-  for (const int dimension : {0, 2, 3})
-    if (input.size[dimension] > 1) between = std::gcd(between, input.stride[dimension]);
-  const int64_t bytes = std::gcd(between * moved_bytes(operands), int64_t{kUnitBytes});
+  if (!are_elements(operands) || problem.input.stride[1] != 1) return 0;
+  const int64_t word = pixel_word(problem.input, problem.c_per_group());
+  const int64_t bytes = std::gcd(word * moved_bytes(operands), int64_t{kUnitBytes});
   return bytes < kLeast ? 0 : static_cast<int>(bytes);
 }
 
