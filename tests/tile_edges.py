@@ -4,10 +4,10 @@ from itertools import product
 
 from problems import Problem, same
 
-# Between them they take every compiled tile of im2win, im2win_fused, im2win_fused_mma and
-# im2win_stem on an H200, and every way of staging: boxes and runs, rows and strips, with raw lines
-# and without, one slab and several, filters that stay and that come by turns, packed and in place,
-# one image a tile and more.
+# Between them they take every compiled tile of im2win, im2win_fused, im2win_fused_mma,
+# im2win_stem and im2win_fma on an H200, and every way of staging: boxes and runs, rows and strips,
+# with raw lines and without, one slab and several, filters that stay and that come by turns, packed
+# and in place, one image a tile and more.
 DENSE = [
     Problem(n=2, c=17, h=27, w=4, k=8, r=5, stride=(2, 2)),
     Problem(n=2, c=6, h=6, w=40, k=21, r=5, s=2, groups=3),
@@ -111,6 +111,21 @@ DENSE = [
         )
         for problem in (shared, shared)
     ),
+    # Of im2win_fma, one to eight filters, planes and vectors of channels, several chunks, splits of
+    # them, and windows that step over columns. Every other one is aligned.
+    *(
+        problem
+        for strips in (
+            Problem(n=2, c=32, h=19, w=37, k=1, r=4, s=4, padding=same(1)),
+            Problem(n=2, c=24, h=17, w=70, k=2, r=1, s=1),
+            Problem(n=2, c=16, h=40, w=37, k=3, padding=same(1)),
+            Problem(n=2, c=48, h=20, w=20, k=4, r=5, s=6, stride=(2, 2), padding=same(2)),
+            Problem(n=2, c=40, h=9, w=33, k=16, r=2, s=7, stride=(1, 3), groups=2),
+        )
+        for problem in (strips, strips)
+    ),
+    # Of implicit_gemm_tiled, large tiles of one filter of pixels.
+    Problem(c=2, h=93, w=93, k=1, r=1, s=1),
     # Of im2win_fused with 16 bits in NCHW, tiles of 256 filters, whole ones and others.
     Problem(n=40, c=64, h=14, w=14, k=200, r=1, s=1),
     Problem(n=33, c=64, h=28, w=28, k=300, r=1, s=1, stride=(2, 2)),

@@ -1,112 +1,15 @@
-// depthwise, emulated, on random problems beside the definition: its kernels for dense tensors, by
-// FMAs and by tensor cores. Data are small integers, so that sums are exact, or not finite.
-
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
+// depthwise, emulated, on random problems: its kernels for dense tensors, by FMAs and by tensor cores.
 
 #include <algorithm>
 #include <cstdint>
-#include <cstdio>
 #include <cstdlib>
-#include <random>
-#include <vector>
 
 #include "cuda/algorithms.hpp"
-#include "descriptors.hpp"
-#include "epilogue.hpp"
-#include "problem.hpp"
-#include "status.hpp"
+#include "dense.hpp"
 
 namespace {
 
 using namespace im2win;
-
-std::mt19937 random_bits(2023);
-
-int64_t between(int64_t low, int64_t high) {
-  return std::uniform_int_distribution<int64_t>(low, high)(random_bits);
-}
-
-bool once_in(int n) { return between(1, n) == 1; }
-
-/// A dense tensor's elements in memory, from a word of 16 bytes on, or not.
-template <class Element>
-class Values {
- public:
-  Values(int64_t count, bool is_finite) : first_(once_in(4) ? 1 : 8) {
-    for (int64_t i = 0; i < first_ + count; ++i)
-      memory_.push_back(Element(!is_finite && once_in(60) ? odd() : float(between(-4, 4))));
-  }
-
-  Element* data() { return memory_.data() + first_; }
-  double at(int64_t i) const { return float(memory_[static_cast<size_t>(first_ + i)]); }
-  emulator::Range range() { return {memory_.data() + first_, memory_.data() + memory_.size()}; }
-
- private:
-  static float odd() {
-    const float values[] = {INFINITY, -INFINITY, NAN};
-    return values[between(0, 2)];
-  }
-
-  int64_t first_;
-  std::vector<Element> memory_;
-};
-
-int64_t offset(const Tensor& tensor, int64_t n, int64_t c, int64_t y, int64_t x) {
-  const int64_t(&stride)[4] = tensor.stride;
-  return n * stride[0] + c * stride[1] + y * stride[2] + x * stride[3];
-}
-
-template <class Element>
-double sum(const Problem& problem, const Values<Element>& input, const Values<Element>& filter,
-           int64_t n, int64_t k, int64_t p, int64_t q) {
-  double sum = 0;
-  for (int64_t r = 0; r < problem.r; ++r)
-    for (int64_t s = 0; s < problem.s; ++s) {
-      const int64_t y = p * problem.stride_h + r * problem.dilation_h - problem.padding_top;
-      const int64_t x = q * problem.stride_w + s * problem.dilation_w - problem.padding_left;
-      if (y < 0 || y >= problem.h || x < 0 || x >= problem.w) continue;
-      sum += input.at(offset(problem.input, n, k, y, x)) *
-             filter.at(offset(problem.filter, k, 0, r, s));
-    }
-  return sum;
-}
-
-/// The number of wrong outputs.
-template <class Element>
-int64_t check(const Problem& problem, bool is_finite) {
-  Values<Element> input(problem.input.elements(), is_finite || once_in(2));
-  Values<Element> filter(problem.filter.elements(), is_finite);
-  Values<Element> bias(problem.k, true), residual(problem.output.elements(), true);
-  Values<Element> output(problem.output.elements(), true);
-  for (int64_t i = 0; i < problem.output.elements(); ++i) output.data()[i] = Element(NAN);
-  const bool has_bias = problem.bias_dtype != IM2WIN_NONE;
-  const auto convolution = cuda::configure_depthwise(problem, {0, 1});
-  emulator::may_read({input.range(), filter.range()});
-  convolution->run({input.data(), filter.data(), has_bias ? bias.data() : nullptr,
-                    problem.has_residual ? residual.data() : nullptr, output.data(), nullptr},
-                   nullptr);
-  emulator::may_read({});
-
-  const Epilogue<double> epilogue(problem);
-  int64_t wrong = 0;
-  for (int64_t n = 0; n < problem.n; ++n)
-    for (int64_t k = 0; k < problem.k; ++k)
-      for (int64_t p = 0; p < problem.p; ++p)
-        for (int64_t q = 0; q < problem.q; ++q) {
-          const int64_t at = offset(problem.output, n, k, p, q);
-          const double exact =
-              epilogue(sum(problem, input, filter, n, k, p, q),
-                       problem.has_residual ? residual.at(at) : 0, has_bias ? bias.at(k) : 0);
-          const double expected = float(Element(float(exact)));
-          if (output.at(at) == expected || (std::isnan(expected) && std::isnan(output.at(at))))
-            continue;
-          if (wrong++ == 0)
-            std::printf("[%d, %d, %d, %d] is %g, not %g\n", int(n), int(k), int(p), int(q),
-                        output.at(at), expected);
-        }
-  return wrong;
-}
 
 im2win_conv2d_desc random_desc() {
   im2win_conv2d_desc desc = default_desc();
@@ -140,40 +43,10 @@ im2win_conv2d_desc random_desc() {
   return desc;
 }
 
-bool has_outputs(const im2win_conv2d_desc& desc) {
-  return desc.h + desc.padding_top + desc.padding_bottom > desc.dilation_h * (desc.r - 1) &&
-         desc.w + desc.padding_left + desc.padding_right > desc.dilation_w * (desc.s - 1);
-}
-
-int64_t check(const im2win_conv2d_desc& desc) {
-  const Problem problem = make_problem(&desc);
-  const bool is_finite = !once_in(3);
-  switch (problem.dtype) {
-    case IM2WIN_FLOAT16: return check<__half>(problem, is_finite);
-    case IM2WIN_BFLOAT16: return check<__nv_bfloat16>(problem, is_finite);
-    default: return check<float>(problem, is_finite);
-  }
-}
-
 }  // namespace
 
 /// Argument: how many problems.
 int main(int argc, char** argv) {
   const int count = argc > 1 ? std::atoi(argv[1]) : 300;
-  int failures = 0;
-  for (int checked = 0; checked < count;) {
-    const im2win_conv2d_desc d = random_desc();
-    if (!has_outputs(d)) continue;
-    ++checked;
-    if (check(d) == 0) continue;
-    ++failures;
-    std::printf(
-        "  %d x %d x %d x %d, %d x %d, stride %d, dilation %d %d, padding %d %d %d %d, dtype %d, "
-        "layout %d\n",
-        int(d.n), int(d.c), int(d.h), int(d.w), int(d.r), int(d.s), int(d.stride_h),
-        int(d.dilation_h), int(d.dilation_w), int(d.padding_top), int(d.padding_bottom),
-        int(d.padding_left), int(d.padding_right), d.dtype, d.input_layout);
-  }
-  std::printf("%d problems, %d wrong\n", count, failures);
-  return failures == 0 ? 0 : 1;
+  return check_all(count, random_desc, cuda::configure_depthwise) ? 0 : 1;
 }

@@ -27,7 +27,7 @@ class OutputOrder {
 
   __host__ __device__ int64_t count() const { return count_; }
 
-  bool filters_fastest() const { return filters_fastest_; }
+  __host__ __device__ bool filters_fastest() const { return filters_fastest_; }
 
   __device__ __forceinline__ OutputIndex locate(int64_t number) const {
     if (filters_fastest_) {
