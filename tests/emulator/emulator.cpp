@@ -1,5 +1,6 @@
 #include "emulator.hpp"
 
+#include <setjmp.h>
 #include <ucontext.h>
 
 #include <cstdio>
@@ -25,8 +26,12 @@ namespace {
 constexpr size_t kStackBytes = 256 * 1024;
 constexpr int kWarp = 32, kBarriers = 16;
 
+/// A fiber begins with a context of its own, and goes on by a jump: to swap contexts takes a system call each time, for
+/// the signal mask.
 struct Fiber {
   ucontext_t context;
+  jmp_buf rest;
+  bool has_begun = false;
   std::unique_ptr<char[]> stack = std::make_unique<char[]>(kStackBytes);
   unsigned thread = 0;
   bool done = false;
@@ -59,7 +64,7 @@ struct Cluster {
   Block* block = nullptr;  // that runs
   const std::function<void()>* body = nullptr;
   Fiber* current = nullptr;
-  ucontext_t scheduler;
+  jmp_buf scheduler;
   bool progress = false;
   std::set<unsigned> waited;  // the blocks of the launch that have, for the kernel before
 };
@@ -72,7 +77,15 @@ void run_fiber() {
   (*cluster.body)();
   cluster.current->done = true;
   cluster.progress = true;
-  swapcontext(&cluster.current->context, &cluster.scheduler);
+  _longjmp(cluster.scheduler, 1);
+}
+
+/// Until the fiber gives way or has ended.
+void go_on(Fiber& fiber) {
+  if (_setjmp(cluster.scheduler) != 0) return;
+  if (fiber.has_begun) _longjmp(fiber.rest, 1);
+  fiber.has_begun = true;
+  setcontext(&fiber.context);
 }
 
 }  // namespace
@@ -88,7 +101,9 @@ void require_readable(const void* p, size_t bytes) {
 
 namespace {
 
-void give_way() { swapcontext(&cluster.current->context, &cluster.scheduler); }
+void give_way() {
+  if (_setjmp(cluster.current->rest) == 0) _longjmp(cluster.scheduler, 1);
+}
 
 /// The generation that the arrival belongs to.
 uint64_t arrive(Barrier& barrier, int threads) {
@@ -124,7 +139,7 @@ void start(Block& block) {
   std::fill(std::begin(block.barriers), std::end(block.barriers), Barrier{});
   block.shared.assign(kSharedBytes, char(0xff));
   for (Fiber& fiber : block.fibers) {
-    fiber.done = false;
+    fiber.done = fiber.has_begun = false;
     getcontext(&fiber.context);
     fiber.context.uc_stack = {fiber.stack.get(), 0, kStackBytes};
     fiber.context.uc_link = nullptr;
@@ -141,7 +156,7 @@ void go_around(Block& block, std::mt19937& random) {
   for (Fiber* fiber : block.waiting) {
     cluster.current = fiber;
     thread_index = {fiber->thread, 0, 0};
-    swapcontext(&cluster.scheduler, &fiber->context);
+    go_on(*fiber);
   }
   std::erase_if(block.waiting, [](const Fiber* fiber) { return fiber->done; });
   std::memcpy(block.shared.data(), dynamic_shared_memory, kSharedBytes);

@@ -433,10 +433,11 @@ void print(const im2win_conv2d_desc& d, Data data) {
 
 }  // namespace
 
-/// Arguments: how many problems; anything more prints each before it runs.
+/// Arguments: how many problems; the seed of their numbers; anything more prints each before it runs.
 int main(int argc, char** argv) {
   const int count = argc > 1 ? std::atoi(argv[1]) : 150;
-  const bool verbose = argc > 2;
+  if (argc > 2) random_bits.seed(static_cast<unsigned>(std::atoi(argv[2])));
+  const bool verbose = argc > 3;
   for (int i = 0; i < 20 * count; ++i) plan_extreme_problem();
   int failures = 0, checked = 0;
   while (checked < count) {
