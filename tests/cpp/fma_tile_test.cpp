@@ -6,9 +6,12 @@
 #include <initializer_list>
 #include <iterator>
 #include <optional>
+#include <random>
 
 #include "cuda/fma_strips/tile.hpp"
+#include "descriptors.hpp"
 #include "expect.hpp"
+#include "status.hpp"
 
 namespace {
 
@@ -107,6 +110,35 @@ void check_refusals() {
   expect(is_refused(layer(1, 3, 400, 3, 201)), "nor windows that shared memory does not hold");
 }
 
+/// Sizes of any magnitude, of which few are legal and fewer fit: they are refused, or have tiles.
+void check_extremes() {
+  std::mt19937 random(2023);
+  const auto magnitude = [&](int bits) {
+    return std::uniform_int_distribution<int64_t>(
+        1, int64_t{1} << std::uniform_int_distribution<int>(0, bits)(random))(random);
+  };
+  int planned = 0;
+  for (int i = 0; i < 30000; ++i) {
+    im2win_conv2d_desc desc = default_desc();
+    const int most = i % 2 != 0 ? 12 : i % 4 != 0 ? 20 : 34;
+    for (int64_t* size : {&desc.n, &desc.c, &desc.h, &desc.w, &desc.k}) *size = magnitude(most);
+    for (int64_t* size : {&desc.r, &desc.s}) *size = magnitude(i % 3 != 0 ? 3 : most);
+    for (int64_t* step : {&desc.stride_h, &desc.stride_w, &desc.dilation_h})
+      *step = magnitude(i % 5 != 0 ? 1 : most);
+    for (int64_t* padding : {&desc.padding_top, &desc.padding_left})
+      *padding = magnitude(i % 7 != 0 ? 2 : most) - 1;
+    desc.input_layout = desc.output_layout = i % 8 < 4 ? IM2WIN_NCHW : IM2WIN_NHWC;
+    try {
+      const Problem problem = fma_strips::as_single_rows(make_problem(&desc));
+      if (*fma_strips::refusal_of_sizes(problem) != 0) continue;
+      check_tile(problem, 1);
+      ++planned;
+    } catch (const Error&) {  // no legal problem
+    }
+  }
+  expect(planned > 1000, "some fit");
+}
+
 void check_choice() {
   const auto is_chosen = [](Problem problem, im2win_dtype dtype = IM2WIN_FLOAT32) {
     problem.dtype = dtype;
@@ -139,6 +171,7 @@ int main() {
   check_banks();
   check_single_rows();
   check_refusals();
+  check_extremes();
   check_choice();
   std::printf("%d wrong\n", failures);
   return failures == 0 ? 0 : 1;

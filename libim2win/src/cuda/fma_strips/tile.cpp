@@ -110,7 +110,7 @@ const char* refusal_of_sizes(const Problem& problem) {
   if (problem.s > kMostColumns || problem.r > kMostReach || problem.dilation_h > kMostReach ||
       (problem.r - 1) * problem.dilation_h > kMostReach)
     return kTooLarge;
-  const Tile least = make_tile(problem, kMostFilters, 1, 1, 1, 1);
+  const Tile least = make_tile(problem, filters_of_thread(problem.k_per_group()), 1, 1, 1, 1);
   if (least.shared_bytes(problem) > kMostSharedBytes) return kTooLarge;
   return blocks_of(problem, least) < kMostBlocks ? "" : "takes fewer than 2^31 tiles";
 }
@@ -169,6 +169,8 @@ std::optional<Tile> choose_tile(const Problem& problem, int vector, int multipro
     }
     if (chunk <= vector) break;
   }
+  const Tile smallest = make_tile(problem, filters, 1, 1, 1, std::min(vector, whole));
+  if (!best && smallest.shared_bytes(problem) <= kMostSharedBytes) best = smallest;
   return best;
 }
 
