@@ -159,6 +159,11 @@ void check_choice() {
   expect(is_chosen(layer(128, 3, 32, 16, 3, 1), IM2WIN_FLOAT16), "short rows");
   expect(!is_chosen(layer(64, 3, 224, 16, 3, 1), IM2WIN_FLOAT16), "but not long ones");
   expect(!is_chosen(layer(64, 3, 224, 3, 3, 1), IM2WIN_FLOAT64), "nor float64");
+  Problem groups = layer(128, 24, 56, 54, 1, 0, 1, true);
+  groups.groups = 3;
+  expect(is_chosen(groups), "groups of pixels");
+  groups.input = dense(128, 24, 56, 56, false);
+  expect(!is_chosen(groups), "but not of planes");
   expect(!is_chosen(layer(1, 512, 31, 1, 4, 1)), "few pixels of many channels");
   expect(!is_chosen(layer(4, 64, 388, 2, 1)), "1x1 of planes");
   expect(is_chosen(layer(4, 64, 388, 2, 1, 0, 1, true)), "but of pixels");

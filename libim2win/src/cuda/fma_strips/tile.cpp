@@ -177,12 +177,19 @@ std::optional<Tile> choose_tile(const Problem& problem, int vector, int multipro
 bool is_faster(const Problem& problem) {
   constexpr int64_t kVeryFew = 4, kFew = kMostFilters, kSome = 16, kMany = 128;  // filters
   constexpr int64_t kManyChannels = 64, kManyPixels = 1 << 15, kShortRow = 32;
-  const int64_t k = problem.k, channels = problem.c, window = problem.window_elements();
+  const int64_t k = problem.k_per_group(), channels = problem.c_per_group();
+  const int64_t window = problem.window_elements();
   const bool has_taps = window > channels, has_steps = problem.stride_h * problem.stride_w > 1;
-  if (problem.dtype == IM2WIN_FLOAT64 || problem.groups > 1) return false;
+  const bool is_float32 = problem.dtype == IM2WIN_FLOAT32 && problem.math != IM2WIN_MATH_TF32;
+  if (problem.dtype == IM2WIN_FLOAT64) return false;
+  // Groups im2win_fused merges, where it does not refuse their windows. Of fewer channels a sector of memory would be
+  // read again for each of several groups.
+  if (problem.groups > 1)
+    return is_float32 && !has_steps && channels >= 4 && window < 16 && k <= kMany &&
+           !problem.input.is_nchw();
   // A block goes through all channels, a chunk after another.
   if (channels > kManyChannels && problem.output_pixels() < kManyPixels) return false;
-  if (problem.dtype != IM2WIN_FLOAT32 || problem.math == IM2WIN_MATH_TF32) {
+  if (!is_float32) {
     if (has_taps && k <= kFew && window <= 128) return true;
     // Rows that im2win_stem's chunks are mostly too long for.
     return problem.dtype != IM2WIN_FLOAT32 && has_taps && !has_steps && k <= kSome &&
