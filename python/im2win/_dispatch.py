@@ -15,6 +15,7 @@ from im2win._tensors.spec import CPU, parse_device
 from im2win._volume.execution import VolumeExecution
 
 _PLANS = 1024  # kept, the least recently used of them going first
+_INTEGER = {int}
 
 Plan: TypeAlias = Execution | VolumeExecution
 
@@ -40,7 +41,10 @@ def convolve(
     """What conv1d, conv2d and conv3d do with their arguments."""
     _, _, stride, padding, dilation, groups, _, _, _, alpha, beta, _, _ = options
     if not (
-        stride.__class__ is padding.__class__ is dilation.__class__ is groups.__class__ is int
+        _is_plain(stride)
+        and _is_plain(padding)
+        and _is_plain(dilation)
+        and groups.__class__ is int
         and alpha.__class__ is beta.__class__ is float
     ):
         options = _plain(options)
@@ -58,6 +62,12 @@ def convolve(
             raise
         plan = plan_for(specs, hashable)
     return plan.run(call)
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether `plain` would change nothing; of what callers mostly write, as it takes longer."""
+    kind = value.__class__
+    return kind is int or kind is str or (kind is tuple and _INTEGER.issuperset(map(type, value)))
 
 
 def _plain(options: Options) -> Options:

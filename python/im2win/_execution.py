@@ -1,18 +1,39 @@
 """A plan of the C library for tensors of given specs, and how to run it on tensors."""
 
+import threading
 from contextlib import suppress
 from typing import Any
 
 from im2win import _tuning
 from im2win._arguments import Options, byte_limit, integer
 from im2win._call import Call
-from im2win._library import Im2winError
+from im2win._library import Im2winError, ffi
 from im2win._native import NativePlan, new_options
 from im2win._problem import describe
 from im2win._shapes import Tensors
 from im2win._tensors.spec import CPU, View
 
 _WORKSPACE_ALIGNMENT = 256
+_SCRATCH_BYTES = 64 * 1024
+
+
+def aligned(size: int) -> int:
+    """The bytes after which another buffer may begin."""
+    return -(-size // _WORKSPACE_ALIGNMENT) * _WORKSPACE_ALIGNMENT
+
+
+class _Scratch(threading.local):
+    """A thread's memory for small workspaces on the CPU, where calls have ended when they return.
+
+    To allocate some takes longer than a small convolution.
+    """
+
+    def __init__(self) -> None:
+        self._buffer = ffi.new("char[]", _SCRATCH_BYTES + _WORKSPACE_ALIGNMENT)
+        self.address = aligned(int(ffi.cast("uintptr_t", self._buffer)))
+
+
+_scratch = _Scratch()
 
 
 class Execution(NativePlan):
@@ -50,7 +71,10 @@ class Execution(NativePlan):
         output, address = call.output(self.output)
         workspace = 0
         if self.workspace_bytes:
-            _buffer, workspace = aligned_bytes(source, self.workspace_bytes, stream)
+            if source.spec.device == CPU and self.workspace_bytes <= _SCRATCH_BYTES:
+                workspace = _scratch.address
+            else:
+                _buffer, workspace = aligned_bytes(source, self.workspace_bytes, stream)
         self.launch(
             source.address,
             weight.address,
@@ -69,11 +93,6 @@ class Execution(NativePlan):
         buffer, packed = aligned_bytes(weight, self.packed_filter_bytes, stream)
         self.pack_into(weight.address, packed, stream)
         return View(packed, weight.spec, weight.framework, buffer)
-
-
-def aligned(size: int) -> int:
-    """The bytes after which another buffer may begin."""
-    return -(-size // _WORKSPACE_ALIGNMENT) * _WORKSPACE_ALIGNMENT
 
 
 def aligned_bytes(like: View, size: int, stream: int) -> tuple[Any, int]:
