@@ -122,6 +122,7 @@ class Im2win final : public Convolution {
     int64_t begin, count;
     int64_t first_filter;  // of the task, in the group
     Content content;       // of the windows
+    TapRange taps;         // that any of its windows has in the image, and maybe others
     const Factor* windows[kMostChunkPixels];
     Compute* outputs[kMostChunkPixels];  // of the group's first filter, where written in place
   };
@@ -130,6 +131,7 @@ class Im2win final : public Convolution {
   void run_tasks(const Buffers& buffers, const Filters& filters) const;
   void find_chunk(const Buffers& buffers, const RowBlock& block, const Factor* panel,
                   Chunk& chunk) const;
+  TapRange seen_taps(const Chunk& chunk) const;
   void sum_tile(const Buffers& buffers, const Chunk& chunk, const Filters& filters,
                 const FilterTile& tile) const;
   void sum_taps(const Chunk& chunk, const Filters& filters, const FilterTile& tile,
@@ -251,8 +253,26 @@ void Im2win<Element, Factor>::find_chunk(const Buffers& buffers, const RowBlock&
     }
     i += count;
   }
+  chunk.taps = seen_taps(chunk);
   // A register tile of one pixel more reads any window.
   if (chunk.count < kMostChunkPixels) chunk.windows[chunk.count] = chunk.windows[0];
+}
+
+/// Without rows of taps that all windows have in the padding, where a row's taps follow each other: with dilation that
+/// may be most of them.
+template <class Element, class Factor>
+TapRange Im2win<Element, Factor>::seen_taps(const Chunk& chunk) const {
+  const Problem& d = problem_;
+  if (!d.is_padded() || !reads_channels_last<Factor>(d)) return {0, taps_};
+  TapRange seen = {d.r, 0};
+  for (int64_t row = chunk.begin / d.q; row * d.q < chunk.begin + chunk.count; ++row) {
+    const int64_t y = row % d.p * d.stride_h - d.padding_top;
+    const TapRange inside = taps_inside(d.h, d.r, d.dilation_h, y);
+    if (inside.begin >= inside.end) continue;
+    seen = {std::min(seen.begin, inside.begin), std::max(seen.end, inside.end)};
+  }
+  if (seen.begin >= seen.end) return {0, taps_};
+  return {taps_ / d.r * seen.begin, taps_ / d.r * seen.end};
 }
 
 template <class Element, class Factor>
@@ -276,9 +296,12 @@ void Im2win<Element, Factor>::sum_taps(const Chunk& chunk, const Filters& filter
                                        const FilterTile& tile, WindowTile<Factor>& sum,
                                        Compute* const* sums, bool is_in_place) const {
   const int64_t part = part_taps();
-  for (int64_t tap = 0; tap < taps_; tap += part) {
+  const TapRange& taps = chunk.taps;
+  // Parts begin where they would with all taps, so that sums have the same bits.
+  for (int64_t begin = taps.begin / part * part; begin < taps.end; begin += part) {
+    const int64_t tap = std::max(begin, taps.begin);
     sum.offsets = filters.offsets + tap;
-    sum.taps = std::min(part, taps_ - tap);
+    sum.taps = std::min(begin + part, taps.end) - tap;
     Content content;
     if (filters.packed != nullptr) {
       sum.filters = filters.packed + tile.offset + tap * kTapFactors<Factor> * tile.width;
@@ -287,8 +310,8 @@ void Im2win<Element, Factor>::sum_taps(const Chunk& chunk, const Filters& filter
       sum.filters = filters.part;
       content = tiles_.pack_taps(filters.unpacked, tile, tap, sum.taps, filters.part);
     }
-    sum.is_first = tap == 0;
-    sum.is_last = tap + part >= taps_;
+    sum.is_first = begin <= taps.begin;
+    sum.is_last = begin + part >= taps.end;
     sum.streams = is_in_place && streams_ && sum.is_last;
     sum.are_far = !sum.streams && (is_in_place || !sum.is_first);
     sum_part(chunk, tile, tap, content, sum, sums);
