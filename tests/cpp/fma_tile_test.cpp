@@ -11,6 +11,7 @@
 #include "cuda/fma_strips/tile.hpp"
 #include "descriptors.hpp"
 #include "expect.hpp"
+#include "layers.hpp"
 #include "status.hpp"
 
 namespace {
@@ -28,18 +29,7 @@ Tensor dense(int64_t n, int64_t c, int64_t h, int64_t w, bool is_channels_last) 
 /// Square sizes.
 Problem layer(int64_t n, int64_t c, int64_t size, int64_t k, int64_t kernel, int64_t padding = 0,
               int64_t stride = 1, bool is_channels_last = false) {
-  Problem problem{};
-  problem.dtype = IM2WIN_FLOAT32;
-  problem.n = n;
-  problem.c = c;
-  problem.h = problem.w = size;
-  problem.k = k;
-  problem.r = problem.s = kernel;
-  problem.stride_h = problem.stride_w = stride;
-  problem.dilation_h = problem.dilation_w = problem.groups = 1;
-  problem.padding_top = problem.padding_bottom = padding;
-  problem.padding_left = problem.padding_right = padding;
-  problem.p = problem.q = (size + 2 * padding - kernel) / stride + 1;
+  Problem problem = square_layer(n, c, size, k, kernel, padding, stride);
   problem.input = dense(n, c, size, size, is_channels_last);
   problem.output = dense(n, k, problem.p, problem.q, is_channels_last);
   return problem;
@@ -129,9 +119,10 @@ void check_extremes() {
       *padding = magnitude(i % 7 != 0 ? 2 : most) - 1;
     desc.input_layout = desc.output_layout = i % 8 < 4 ? IM2WIN_NCHW : IM2WIN_NHWC;
     try {
-      const Problem problem = fma_strips::as_single_rows(make_problem(&desc));
+      const Problem problem = make_problem(&desc);
+      fma_strips::is_faster(problem);  // is asked before what is refused
       if (*fma_strips::refusal_of_sizes(problem) != 0) continue;
-      check_tile(problem, 1);
+      check_tile(fma_strips::as_single_rows(problem), 1);
       ++planned;
     } catch (const Error&) {  // no legal problem
     }

@@ -4,6 +4,7 @@
 
 #include "cuda/im2win/tile.hpp"
 #include "expect.hpp"
+#include "layers.hpp"
 
 namespace {
 
@@ -11,18 +12,9 @@ using namespace im2win;
 using namespace im2win::cuda;
 
 constexpr int kMultiprocessors = 132;
-/// Square sizes, no padding, all tensors dense.
+
 Problem layer(int64_t n, int64_t c, int64_t size, int64_t k, int64_t kernel, int64_t stride) {
-  Problem problem{};
-  problem.n = n;
-  problem.c = c;
-  problem.h = problem.w = size;
-  problem.k = k;
-  problem.r = problem.s = kernel;
-  problem.stride_h = problem.stride_w = stride;
-  problem.p = problem.q = (size - kernel) / stride + 1;
-  problem.groups = 1;
-  return problem;
+  return square_layer(n, c, size, k, kernel, 0, stride);
 }
 
 const Im2winTile& chosen(const Problem& problem) {

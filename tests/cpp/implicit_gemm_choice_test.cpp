@@ -5,6 +5,7 @@
 
 #include "cuda/implicit_gemm/choice.hpp"
 #include "expect.hpp"
+#include "layers.hpp"
 
 namespace {
 
@@ -13,14 +14,7 @@ using namespace im2win::cuda;
 
 /// Square sizes, no padding.
 Problem layer(int64_t n, int64_t c, int64_t size, int64_t k, int64_t kernel, int64_t groups = 1) {
-  Problem problem{};
-  problem.dtype = IM2WIN_FLOAT32;
-  problem.n = n;
-  problem.c = c;
-  problem.h = problem.w = size;
-  problem.k = k;
-  problem.r = problem.s = kernel;
-  problem.p = problem.q = size - kernel + 1;
+  Problem problem = square_layer(n, c, size, k, kernel);
   problem.groups = groups;
   return problem;
 }

@@ -9,23 +9,15 @@
 #include <cstdint>
 #include <cstdio>
 #include <memory>
-#include <random>
 #include <vector>
 
 #include "backend.hpp"
+#include "definition.hpp"
 #include "descriptors.hpp"
 #include "epilogue.hpp"
 #include "problem.hpp"
 
 namespace im2win {
-
-inline std::mt19937 random_bits(2023);
-
-inline int64_t between(int64_t low, int64_t high) {
-  return std::uniform_int_distribution<int64_t>(low, high)(random_bits);
-}
-
-inline bool once_in(int n) { return between(1, n) == 1; }
 
 /// A dense tensor's elements in memory, from a word of 16 bytes on, or not.
 template <class Element>
@@ -50,25 +42,12 @@ class Values {
   std::vector<Element> memory_;
 };
 
-inline int64_t offset(const Tensor& tensor, int64_t n, int64_t c, int64_t y, int64_t x) {
-  const int64_t(&stride)[4] = tensor.stride;
-  return n * stride[0] + c * stride[1] + y * stride[2] + x * stride[3];
-}
-
 template <class Element>
 double sum(const Problem& problem, const Values<Element>& input, const Values<Element>& filter,
            int64_t n, int64_t k, int64_t p, int64_t q) {
-  const int64_t first_c = k / problem.k_per_group() * problem.c_per_group();
   double sum = 0;
-  for (int64_t c = 0; c < problem.c_per_group(); ++c)
-    for (int64_t r = 0; r < problem.r; ++r)
-      for (int64_t s = 0; s < problem.s; ++s) {
-        const int64_t y = p * problem.stride_h + r * problem.dilation_h - problem.padding_top;
-        const int64_t x = q * problem.stride_w + s * problem.dilation_w - problem.padding_left;
-        if (y < 0 || y >= problem.h || x < 0 || x >= problem.w) continue;
-        sum += input.at(offset(problem.input, n, first_c + c, y, x)) *
-               filter.at(offset(problem.filter, k, c, r, s));
-      }
+  for_each_product(problem, n, k, p, q,
+                   [&](int64_t x, int64_t w) { sum += input.at(x) * filter.at(w); });
   return sum;
 }
 
@@ -108,6 +87,21 @@ int64_t check(const Problem& problem, Configure configure, bool is_finite) {
                         output.at(at), expected);
         }
   return wrong;
+}
+
+inline int32_t random_dtype() {
+  const int32_t dtypes[] = {IM2WIN_FLOAT32, IM2WIN_FLOAT16, IM2WIN_BFLOAT16};
+  return dtypes[between(0, 2)];
+}
+
+/// A layout for all tensors, and an epilogue.
+inline void choose_ends(im2win_conv2d_desc& desc) {
+  desc.input_layout = desc.output_layout = desc.residual_layout =
+      once_in(2) ? IM2WIN_NCHW : IM2WIN_NHWC;
+  if (once_in(2)) desc.bias_dtype = desc.dtype;
+  desc.has_residual = once_in(4);
+  if (once_in(4)) desc.alpha = 0.5, desc.beta = -2;
+  if (once_in(2)) desc.activation = once_in(2) ? IM2WIN_RELU6 : IM2WIN_RELU;
 }
 
 inline bool has_outputs(const im2win_conv2d_desc& desc) {

@@ -13,8 +13,7 @@ using namespace im2win;
 
 im2win_conv2d_desc random_desc() {
   im2win_conv2d_desc desc = default_desc();
-  const int32_t dtypes[] = {IM2WIN_FLOAT32, IM2WIN_FLOAT16, IM2WIN_BFLOAT16};
-  desc.dtype = dtypes[between(0, 2)];
+  desc.dtype = random_dtype();
   desc.n = once_in(2) ? between(8, 50) : between(1, 3);
   desc.c = desc.k = desc.groups = once_in(3) ? between(1, 80) : 8 * between(1, 10);
   desc.h = once_in(2) ? between(1, 8) : between(9, 40);
@@ -34,12 +33,7 @@ im2win_conv2d_desc random_desc() {
   for (int64_t* padding :
        {&desc.padding_top, &desc.padding_bottom, &desc.padding_left, &desc.padding_right})
     *padding = between(0, most);
-  desc.input_layout = desc.output_layout = desc.residual_layout =
-      once_in(2) ? IM2WIN_NCHW : IM2WIN_NHWC;
-  if (once_in(2)) desc.bias_dtype = desc.dtype;
-  desc.has_residual = once_in(4);
-  if (once_in(4)) desc.alpha = 0.5, desc.beta = -2;
-  if (once_in(2)) desc.activation = once_in(2) ? IM2WIN_RELU6 : IM2WIN_RELU;
+  choose_ends(desc);
   return desc;
 }
 

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "cuda/algorithms.hpp"
+#include "definition.hpp"
 #include "descriptors.hpp"
 #include "epilogue.hpp"
 #include "problem.hpp"
@@ -23,14 +24,6 @@ namespace {
 
 using namespace im2win;
 using cuda::fused::Instructions;
-
-std::mt19937 random_bits(2023);
-
-int64_t between(int64_t low, int64_t high) {
-  return std::uniform_int_distribution<int64_t>(low, high)(random_bits);
-}
-
-bool once_in(int n) { return between(1, n) == 1; }
 
 /// The memory of a tensor, whose elements are read and written as double. It starts as NaN.
 class Values {
@@ -104,20 +97,11 @@ struct Reference {
 Reference reference(const Problem& problem, const Values& input, const Values& filter, int64_t n,
                     int64_t k, int64_t p, int64_t q) {
   Reference sum = {0, 0};
-  const int64_t first = k / problem.k_per_group() * problem.c_per_group();
-  for (int64_t c = 0; c < problem.c_per_group(); ++c)
-    for (int64_t r = 0; r < problem.r; ++r)
-      for (int64_t s = 0; s < problem.s; ++s) {
-        const int64_t y = p * problem.stride_h + r * problem.dilation_h - problem.padding_top;
-        const int64_t x = q * problem.stride_w + s * problem.dilation_w - problem.padding_left;
-        if (y < 0 || y >= problem.h || x < 0 || x >= problem.w) continue;
-        const int64_t(&i)[4] = problem.input.stride;
-        const int64_t(&f)[4] = problem.filter.stride;
-        const double product = input.at(n * i[0] + (first + c) * i[1] + y * i[2] + x * i[3]) *
-                               filter.at(k * f[0] + c * f[1] + r * f[2] + s * f[3]);
-        sum.value += product;
-        sum.magnitude += std::abs(product);
-      }
+  for_each_product(problem, n, k, p, q, [&](int64_t x, int64_t w) {
+    const double product = input.at(x) * filter.at(w);
+    sum.value += product;
+    sum.magnitude += std::abs(product);
+  });
   return sum;
 }
 

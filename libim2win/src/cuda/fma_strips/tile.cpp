@@ -179,7 +179,7 @@ bool is_faster(const Problem& problem) {
   constexpr int64_t kManyChannels = 64, kManyPixels = 1 << 15, kShortRow = 32;
   const int64_t k = problem.k_per_group(), channels = problem.c_per_group();
   const int64_t window = problem.window_elements();
-  const bool has_taps = window > channels, has_steps = problem.stride_h * problem.stride_w > 1;
+  const bool has_taps = window > channels, has_steps = problem.stride_h > 1 || problem.stride_w > 1;
   const bool is_float32 = problem.dtype == IM2WIN_FLOAT32 && problem.math != IM2WIN_MATH_TF32;
   if (problem.dtype == IM2WIN_FLOAT64) return false;
   // Groups im2win_fused merges, where it does not refuse their windows. Of fewer channels a sector of memory would be
