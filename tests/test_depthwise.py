@@ -121,6 +121,19 @@ WINDOWS += [
     window(10, 20, 21, 3, 3, dilation=(1, 5)),
     window(72, 9, 40, 3, 3, dilation=(11, 13)),
 ]
+# With little in common, by strides and dilations, or along one axis: words of all sizes, blocks of parts
+# of pixels and of many, weights in several parts.
+WINDOWS += [
+    window(88, 14, 16, 3, 3, stride=(3, 3)),
+    window(12, 28, 28, 4, 4, stride=(4, 4)),
+    window(9, 20, 21, 2, 2, stride=(2, 2)),
+    window(264, 1, 150, 1, 15),
+    window(20, 1, 900, 1, 3, dilation=(1, 7)),
+    window(40, 65, 65, 3, 3, dilation=(36, 36)),
+    window(3, 4, 5, 3, 3, stride=(2**14, 1)),
+    window(40, 4, 150, 3, 110, stride=(2**14, 1)),
+    window(1, 5, 40, 3, 700, stride=(2**14, 1)),
+]
 
 
 @pytest.mark.parametrize(

@@ -149,6 +149,10 @@ void check_choice() {
   expect(!is_chosen(layer(2, 1, 572, 64, 3), IM2WIN_FLOAT16), "but not with 16 bits");
   expect(is_chosen(layer(128, 3, 32, 16, 3, 1), IM2WIN_FLOAT16), "short rows");
   expect(!is_chosen(layer(64, 3, 224, 16, 3, 1), IM2WIN_FLOAT16), "but not long ones");
+  expect(is_chosen(layer(128, 1, 28, 20, 5), IM2WIN_FLOAT16), "few outputs of digits");
+  expect(is_chosen(layer(128, 6, 14, 16, 5)), "and of what is made of them");
+  expect(!is_chosen(layer(128, 1, 28, 32, 3), IM2WIN_FLOAT16), "but not of more filters");
+  expect(!is_chosen(layer(128, 16, 32, 16, 3, 1)), "nor of more channels");
   expect(!is_chosen(layer(64, 3, 224, 3, 3, 1), IM2WIN_FLOAT64), "nor float64");
   Problem groups = layer(128, 24, 56, 54, 1, 0, 1, true);
   groups.groups = 3;

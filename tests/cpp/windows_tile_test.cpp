@@ -1,10 +1,11 @@
 // The choice of tiles for depthwise convolutions of any window: prints it for layers of common
-// networks, checks what must hold.
+// networks, checks what must hold, and which windows are staged, and which read from memory.
 
 #include <algorithm>
 #include <cstdio>
 #include <optional>
 
+#include "cuda/depthwise/gather_tile.hpp"
 #include "cuda/depthwise/windows_tile.hpp"
 
 namespace {
@@ -68,7 +69,20 @@ void check_inputs(const Problem& problem, const WindowsTile& tile, const Comb& a
   expect(tile.plane_pitch >= tile.row_pitch * tile.input_rows, "planes do not overlap");
 }
 
+void check_gather(const Problem& problem) {
+  const GatherTile tile = choose_gather_tile(problem, true);
+  expect(tile.lanes >= 1 && tile.pixels >= 1 && tile.lanes * tile.pixels <= GatherTile::kThreads,
+         "a block's threads are enough");
+  expect(tile.rows >= 1 && tile.rows <= problem.r && tile.columns >= 1 && tile.columns <= problem.s,
+         "taps are of the window");
+  expect(tile.weights() * sizeof(double) <= 48 << 10, "weights fit shared memory");
+  expect(tile.word == 1 || (problem.input.stride[1] == 1 && problem.c % tile.word == 0),
+         "words are whole");
+  expect(tile.word == 1 || tile.tap_pitch % 4 == 0, "words of weights are aligned");
+}
+
 void check(const Problem& problem) {
+  check_gather(problem);
   const auto chosen = choose(problem);
   expect(chosen.has_value(), "the window has a tile");
   if (!chosen) return;
@@ -120,9 +134,42 @@ void check_layers(im2win_dtype dtype, bool is_nhwc) {
   check(layer(dtype, is_nhwc, 16, 512, {3200, 9, 2, 4, 1}, one));
 }
 
+/// As measured on an H200.
+void check_choice() {
+  const auto is_staged = [](im2win_dtype dtype, bool is_nhwc, int64_t n, int64_t c,
+                            const Axis& down, const Axis& along) {
+    const Problem problem = layer(dtype, is_nhwc, n, c, down, along);
+    const auto tile = choose(problem);
+    return tile && windows_cost(problem, *tile, kMultiprocessors) <=
+                       gather_cost(problem, choose_gather_tile(problem, true), kMultiprocessors);
+  };
+  const Axis one{1, 1, 1, 0, 1};
+  for (const im2win_dtype dtype : {IM2WIN_FLOAT32, IM2WIN_FLOAT16}) {
+    const auto is_square = [&](bool is_nhwc, int64_t n, int64_t c, const Axis& axis) {
+      return is_staged(dtype, is_nhwc, n, c, axis, axis);
+    };
+    expect(!is_staged(dtype, true, 32, 512, one, {1000, 31, 1, 15, 1}), "long rows of pixels");
+    expect(is_staged(dtype, false, 32, 512, one, {1000, 31, 1, 15, 1}), "rows of many taps");
+    expect(!is_staged(dtype, false, 32, 768, one, {1000, 7, 1, 3, 1}), "rows of few");
+    expect(!is_staged(dtype, false, 16, 512, one, {3200, 3, 1, 128, 128}), "dilated rows");
+    expect(is_square(false, 64, 384, {27, 7, 1, 3, 1}), "windows that overlap");
+    expect(is_square(true, 128, 60, {28, 9, 1, 4, 1}), "in NHWC, too");
+    expect(is_square(false, 32, 728, {33, 3, 1, 2, 2}), "dilated windows in NCHW");
+    expect(!is_square(false, 16, 256, {65, 3, 1, 36, 36}), "but not far dilated");
+    for (const bool is_nhwc : {false, true}) {
+      expect(!is_square(is_nhwc, 64, 256, {56, 3, 3, 0, 1}), "windows side by side");
+      expect(!is_square(is_nhwc, 128, 128, {28, 4, 4, 0, 1}), "however large");
+      expect(is_square(is_nhwc, 64, 128, {56, 31, 1, 15, 1}), "large windows that overlap");
+    }
+    expect(is_square(false, 32, 64, {112, 4, 2, 1, 1}), "windows that overlap by half, in NCHW");
+    expect(!is_square(true, 32, 64, {112, 4, 2, 1, 1}), "but not in NHWC");
+  }
+}
+
 }  // namespace
 
 int main() {
+  check_choice();
   for (const im2win_dtype dtype : {IM2WIN_FLOAT32, IM2WIN_FLOAT16})
     for (const bool is_nhwc : {false, true}) check_layers(dtype, is_nhwc);
   const Axis wide{1 << 20, 100, 1, 0, 1}, vast{int64_t{1} << 32, 3, 1, 0, 1};

@@ -113,6 +113,7 @@ inline int64_t check(const im2win_conv2d_desc& desc, Configure configure) {
   const Problem problem = make_problem(&desc);
   const bool is_finite = !once_in(3);
   switch (problem.dtype) {
+    case IM2WIN_FLOAT64: return check<double>(problem, configure, is_finite);
     case IM2WIN_FLOAT16: return check<__half>(problem, configure, is_finite);
     case IM2WIN_BFLOAT16: return check<__nv_bfloat16>(problem, configure, is_finite);
     default: return check<float>(problem, configure, is_finite);

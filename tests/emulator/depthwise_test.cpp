@@ -1,4 +1,4 @@
-// depthwise, emulated, on random problems: its kernels for dense tensors, by FMAs and by tensor cores.
+// depthwise, emulated, on random problems: its kernels for dense tensors, by FMAs and by tensor cores, and for any.
 
 #include <algorithm>
 #include <cstdint>
@@ -13,7 +13,7 @@ using namespace im2win;
 
 im2win_conv2d_desc random_desc() {
   im2win_conv2d_desc desc = default_desc();
-  desc.dtype = random_dtype();
+  desc.dtype = once_in(10) ? int32_t{IM2WIN_FLOAT64} : random_dtype();
   desc.n = once_in(2) ? between(8, 50) : between(1, 3);
   desc.c = desc.k = desc.groups = once_in(3) ? between(1, 80) : 8 * between(1, 10);
   desc.h = once_in(2) ? between(1, 8) : between(9, 40);
@@ -21,7 +21,7 @@ im2win_conv2d_desc random_desc() {
   desc.r = desc.s = 3 + 2 * between(0, 2);
   desc.stride_h = desc.stride_w = between(1, 2);
   if (once_in(3)) {
-    desc.r = between(1, 9), desc.s = between(1, 13);
+    desc.r = between(1, 11), desc.s = between(1, 17);
     desc.stride_h = between(1, 3), desc.stride_w = between(1, 3);
     desc.dilation_h = between(1, 4), desc.dilation_w = between(1, 4);
   }

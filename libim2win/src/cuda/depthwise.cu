@@ -2,16 +2,18 @@
 // input and the output across it about once.
 //
 // Dense NCHW and NHWC have kernels for the common windows, by FMAs, and by tensor cores where they are
-// worthwhile, and one for any window. What those do not take, by its strides, alignment or several
-// filters a channel, one thread an output does.
+// worthwhile, and one for any window, of what is staged. What those do not take, by its strides, alignment
+// or several filters a channel, and windows that have little in common, are read straight from memory.
 
 #include <algorithm>
 #include <memory>
 #include <optional>
 #include <type_traits>
+#include <utility>
 
 #include "checked.hpp"
 #include "cuda/algorithms.hpp"
+#include "cuda/depthwise/gather.cuh"
 #include "cuda/depthwise/image_rows.cuh"
 #include "cuda/depthwise/launch.cuh"
 #include "cuda/depthwise/plane_matrix.cuh"
@@ -21,50 +23,20 @@
 #include "cuda/depthwise/slices_mma.cuh"
 #include "cuda/depthwise/windows.cuh"
 #include "cuda/device.hpp"
-#include "cuda/output_order.cuh"
 
 namespace im2win::cuda {
 namespace {
 
-constexpr int kThreads = 256;
 constexpr int64_t kMaxBlocks = int64_t{1} << 30;  // of a grid that is a single row
 
-template <class Element, class Compute>
-__global__ void __launch_bounds__(kThreads)
-    depthwise_kernel(const __grid_constant__ DepthwiseArguments<Element, Compute> a,
-                     const __grid_constant__ OutputOrder order) {
-  const int64_t number = thread_index();
-  if (number >= order.count()) return;
-  const OutputIndex at = order.locate(number);
-  a.outputs.write(a.outputs.filter(at.k), a.outputs.pixel(at.n, at.p, at.q),
-                  depthwise_sum(a, at.n, at.k, at.p, at.q));
-}
-
-template <class Element, class Compute>
-class Depthwise final : public Convolution {
- public:
-  explicit Depthwise(const Problem& problem) : arguments_(problem), order_(problem) {}
-
-  void run(const Buffers& buffers, void* stream) const override {
-    DepthwiseArguments<Element, Compute> a = arguments_;
-    a.bind(buffers);
-    launch("depthwise_kernel", depthwise_kernel<Element, Compute>,
-           ceil_div(order_.count(), kThreads), kThreads, stream, a, order_);
-  }
-
- private:
-  DepthwiseArguments<Element, Compute> arguments_;
-  OutputOrder order_;
-};
-
-/// By a kernel for dense tensors.
-template <class Element, class Grid>
+/// By a kernel, and by another one what is not aligned for it.
+template <class Element, class Grid, class Compute = float>
 class TiledDepthwise final : public Convolution {
  public:
-  using Kernel = void (*)(DepthwiseArguments<Element, float>, Grid);
+  using Kernel = void (*)(DepthwiseArguments<Element, Compute>, Grid);
 
   TiledDepthwise(const Problem& problem, Kernel kernel, const Grid& grid, int threads,
-                 int64_t shared_bytes, int64_t alignment)
+                 int64_t shared_bytes, int64_t alignment, std::unique_ptr<Convolution> any)
       : arguments_(problem),
         grid_(grid),
         kernel_(kernel),
@@ -72,28 +44,28 @@ class TiledDepthwise final : public Convolution {
         shared_bytes_(static_cast<size_t>(shared_bytes)),
         alignment_(static_cast<uintptr_t>(alignment)),
         start_(Grid::kStartsEarly && ptx_version(kernel) >= 90 ? Start::kEarly : Start::kInOrder),
-        any_(problem) {}
+        any_(std::move(any)) {}
 
   void run(const Buffers& buffers, void* stream) const override {
     const auto addresses = reinterpret_cast<uintptr_t>(buffers.input) |
                            reinterpret_cast<uintptr_t>(buffers.filter) |
                            reinterpret_cast<uintptr_t>(buffers.output);
-    if (addresses % alignment_ != 0) return any_.run(buffers, stream);
-    DepthwiseArguments<Element, float> a = arguments_;
+    if (addresses % alignment_ != 0) return any_->run(buffers, stream);
+    DepthwiseArguments<Element, Compute> a = arguments_;
     a.bind(buffers);
     launch_shared("depthwise_kernel", kernel_, grid_.blocks, threads_, shared_bytes_, stream,
                   start_, a, grid_);
   }
 
  private:
-  DepthwiseArguments<Element, float> arguments_;
+  DepthwiseArguments<Element, Compute> arguments_;
   Grid grid_;
   Kernel kernel_;
   int threads_;
   size_t shared_bytes_;
-  uintptr_t alignment_;  // of input, filter and output; any_ takes what has less
+  uintptr_t alignment_;  // of input, filter and output
   Start start_;
-  Depthwise<Element, float> any_;
+  std::unique_ptr<Convolution> any_;  // takes what has less
 };
 
 bool is_nchw(const Problem& problem) { return problem.input.is_nchw() && problem.output.is_nchw(); }
@@ -122,14 +94,43 @@ auto choose_kernel(const Problem& problem, Choose choose) {
   return choose_kernel_of<3, 5>(problem, choose);
 }
 
+/// By the kernel of any window and any strides. Words of channels only where buffers may be aligned.
+template <class Element, class Compute>
+std::unique_ptr<Convolution> configure_gather(const Problem& problem, bool are_words) {
+  using Kernel = typename TiledDepthwise<Element, GatherGrid, Compute>::Kernel;
+  const GatherTile tile = choose_gather_tile(problem, are_words);
+  const GatherGrid grid(problem, tile);
+  const auto of_words = [&](auto word, auto is_clamp) -> Kernel {
+    return depthwise_gather_kernel<Element, Compute, word, uint32_t, is_clamp>;
+  };
+  const auto of_clamp = [&](auto is_clamp) -> Kernel {
+    using std::integral_constant;
+    if constexpr (!std::is_same_v<Element, double>) {
+      if (tile.word == 4) return of_words(integral_constant<int, 4>{}, is_clamp);
+      if constexpr (!std::is_same_v<Element, float>)
+        if (tile.word == 8) return of_words(integral_constant<int, 8>{}, is_clamp);
+    }
+    return tile.is_narrow ? depthwise_gather_kernel<Element, Compute, 1, uint32_t, is_clamp>
+                          : depthwise_gather_kernel<Element, Compute, 1, uint64_t, is_clamp>;
+  };
+  Kernel kernel = of_clamp(std::false_type{});
+  if constexpr (std::is_same_v<Compute, float>)
+    if (Clamp<float>::of(problem)) kernel = of_clamp(std::true_type{});
+  auto any = tile.word > 1 ? configure_gather<Element, Compute>(problem, false) : nullptr;
+  return std::make_unique<TiledDepthwise<Element, GatherGrid, Compute>>(
+      problem, kernel, grid, GatherTile::kThreads, tile.weights() * int64_t{sizeof(Compute)},
+      tile.word * element_bytes(problem.dtype), std::move(any));
+}
+
 template <class Element, class Grid>
 std::unique_ptr<Convolution> make_tiled(const Problem& problem,
                                         typename TiledDepthwise<Element, Grid>::Kernel kernel,
                                         const Grid& grid, int threads, int64_t shared_bytes,
                                         int64_t alignment) {
   if (grid.blocks > kMaxBlocks) return nullptr;
-  return std::make_unique<TiledDepthwise<Element, Grid>>(problem, kernel, grid, threads,
-                                                         shared_bytes, alignment);
+  return std::make_unique<TiledDepthwise<Element, Grid>>(
+      problem, kernel, grid, threads, shared_bytes, alignment,
+      configure_gather<Element, float>(problem, false));
 }
 
 /// In NHWC, with the tile that choose_tile(problem, warps) finds for so many resident warps.
@@ -235,8 +236,11 @@ std::unique_ptr<Convolution> configure_plane_matrix(const Problem& problem, cons
 
 template <class Element>
 std::unique_ptr<Convolution> configure_windows(const Problem& problem, const Target& target) {
-  const auto tile = choose_windows_tile(problem, multiprocessors(target.device));
-  if (!tile) return nullptr;
+  const int64_t number = multiprocessors(target.device);
+  const auto tile = choose_windows_tile(problem, number);
+  const GatherTile other = choose_gather_tile(problem, true);
+  if (!tile || gather_cost(problem, other, number) < windows_cost(problem, *tile, number))
+    return nullptr;
   const auto kernel = Clamp<float>::of(problem) ? depthwise_windows_kernel<Element, true>
                                                 : depthwise_windows_kernel<Element, false>;
   allow_shared_memory(reinterpret_cast<const void*>(kernel), WindowsTile::kSharedBytes);
@@ -278,7 +282,7 @@ std::unique_ptr<Convolution> configure(const Problem& problem, const Target& tar
   if constexpr (!std::is_same_v<Element, double>) {
     if (auto tiled = configure_tiled<Element>(problem, target)) return tiled;
   }
-  return std::make_unique<Depthwise<Element, Compute>>(problem);
+  return configure_gather<Element, Compute>(problem, true);
 }
 
 }  // namespace

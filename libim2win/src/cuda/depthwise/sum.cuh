@@ -55,7 +55,9 @@ struct DepthwiseArguments {
         vertical(Axis::vertical(problem)),
         horizontal(Axis::horizontal(problem)),
         multiplier(problem.k_per_group()) {
-    std::copy(std::begin(problem.input.stride), std::end(problem.input.stride), input_stride);
+    // Steps that are never taken may be of any size.
+    for (int axis = 0; axis < 4; ++axis)
+      input_stride[axis] = problem.input.size[axis] > 1 ? problem.input.stride[axis] : 0;
     std::copy(std::begin(problem.filter.stride), std::end(problem.filter.stride), filter_stride);
   }
 

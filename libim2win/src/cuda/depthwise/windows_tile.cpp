@@ -194,9 +194,17 @@ int choose_team_lanes(const Problem& problem, const Comb& along, const Tile& til
   return best;
 }
 
-/// In cycles of a multiprocessor, about: of all blocks in turns of those that run at a time. Such a
-/// turn takes what a block waits for memory and its own instructions, or what all issue or move.
-double cost(const Problem& problem, const Tile& tile, int64_t multiprocessors) {
+}  // namespace
+
+Comb Comb::vertical(const Problem& problem) {
+  return comb(problem.p, problem.r, problem.stride_h, problem.dilation_h);
+}
+Comb Comb::horizontal(const Problem& problem) {
+  return comb(problem.q, problem.s, problem.stride_w, problem.dilation_w);
+}
+
+/// Of all blocks in turns of those that run at a time. Such a turn takes what a block waits for memory and its own instructions, or what all issue or move.
+double windows_cost(const Problem& problem, const Tile& tile, int64_t multiprocessors) {
   constexpr double kLatency = 5000, kSchedulers = 4, kCycleBytes = 24;
   constexpr int64_t kSharedBytes = 227 << 10;  // an H200's
   const bool pixels = is_pixel_major(problem);
@@ -228,15 +236,6 @@ double cost(const Problem& problem, const Tile& tile, int64_t multiprocessors) {
   return turn * (double(blocks) / double(multiprocessors * at_once) + 1);
 }
 
-}  // namespace
-
-Comb Comb::vertical(const Problem& problem) {
-  return comb(problem.p, problem.r, problem.stride_h, problem.dilation_h);
-}
-Comb Comb::horizontal(const Problem& problem) {
-  return comb(problem.q, problem.s, problem.stride_w, problem.dilation_w);
-}
-
 std::optional<WindowsTile> choose_windows_tile(const Problem& problem, int64_t multiprocessors) {
   constexpr int64_t kMostTaps = 1 << 12;  // more do not fit
   if (!is_narrow(problem) || exceeds(kMostTaps, {problem.r, problem.s})) return std::nullopt;
@@ -253,7 +252,7 @@ std::optional<WindowsTile> choose_windows_tile(const Problem& problem, int64_t m
   const auto consider = [&](Tile tile) {
     tile = complete(problem, down, along, tile);
     if (tile.threads > Tile::kMaxThreads || tile.shared_bytes > Tile::kSharedBytes) return;
-    const double its_cost = cost(problem, tile, multiprocessors);
+    const double its_cost = windows_cost(problem, tile, multiprocessors);
     if (best && its_cost >= best_cost) return;
     best = tile;
     best_cost = its_cost;

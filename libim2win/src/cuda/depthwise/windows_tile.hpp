@@ -63,5 +63,7 @@ constexpr int windows_taps_pitch(int pass_taps) { return pass_taps > 4 ? 8 : 4; 
 /// For dense NCHW and NHWC. Nothing where a tile does not fit shared memory. The device runs
 /// `multiprocessors` times some blocks at a time.
 std::optional<WindowsTile> choose_windows_tile(const Problem& problem, int64_t multiprocessors);
+/// In cycles of a multiprocessor, about.
+double windows_cost(const Problem& problem, const WindowsTile& tile, int64_t multiprocessors);
 
 }  // namespace im2win::cuda

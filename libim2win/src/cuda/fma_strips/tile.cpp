@@ -175,8 +175,10 @@ std::optional<Tile> choose_tile(const Problem& problem, int vector, int multipro
 }
 
 bool is_faster(const Problem& problem) {
-  constexpr int64_t kVeryFew = 4, kFew = kMostFilters, kSome = 16, kMany = 128;  // filters
+  constexpr int64_t kVeryFew = 4, kFew = kMostFilters, kSome = 16, kRest = 20,
+                    kMany = 128;  // filters
   constexpr int64_t kManyChannels = 64, kManyPixels = 1 << 15, kShortRow = 32;
+  constexpr double kFewProducts = 1 << 26;
   const int64_t k = problem.k_per_group(), channels = problem.c_per_group();
   const int64_t window = problem.window_elements();
   const bool has_taps = window > channels, has_steps = problem.stride_h > 1 || problem.stride_w > 1;
@@ -189,6 +191,11 @@ bool is_faster(const Problem& problem) {
            !problem.input.is_nchw();
   // A block goes through all channels, a chunk after another.
   if (channels > kManyChannels && problem.output_pixels() < kManyPixels) return false;
+  // Few outputs of few channels, too few for the tiles of others.
+  const double products = double(problem.output.elements()) * double(window);
+  if (has_taps && !has_steps && k <= kRest && channels <= kFew && window <= 160 &&
+      products <= kFewProducts)
+    return true;
   if (!is_float32) {
     if (has_taps && k <= kFew && window <= 128) return true;
     // Rows that im2win_stem's chunks are mostly too long for.

@@ -4,6 +4,7 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
+#include "cuda/ptx.cuh"
 #include "emulator.hpp"
 
 using std::isfinite;
@@ -15,6 +16,8 @@ inline bool __syncthreads_or(int value) {
 }
 
 namespace im2win::cuda {
+
+using ptx::load_if;
 
 inline void follow() {}
 
