@@ -121,8 +121,8 @@ WINDOWS += [
     window(10, 20, 21, 3, 3, dilation=(1, 5)),
     window(72, 9, 40, 3, 3, dilation=(11, 13)),
 ]
-# With little in common, by strides and dilations, or along one axis: words of all sizes, blocks of parts
-# of pixels and of many, weights in several parts.
+# With little in common, by strides and dilations, or along one axis: words of all sizes, blocks of
+# parts of pixels and of many, weights in several parts.
 WINDOWS += [
     window(88, 14, 16, 3, 3, stride=(3, 3)),
     window(12, 28, 28, 4, 4, stride=(4, 4)),

@@ -239,8 +239,8 @@ DEPTHWISE = [
     Problem(c=8, h=30, w=33, k=8, r=4, s=6, stride=(3, 2), dilation=(2, 4), groups=8),
     Problem(c=18, w=700, h=1, k=18, r=1, s=31, padding=((0, 0), (15, 15)), groups=18),
     Problem(c=3, h=45, w=50, k=3, r=31, s=29, padding=same(14), groups=3),
-    # Windows with little in common: words of 16 bytes and of four elements, aligned and not, lanes of parts
-    # of a pixel, weights in several parts, and distances of 64 bits.
+    # Windows with little in common: words of 16 bytes and of four elements, aligned and not, lanes
+    # of parts of a pixel, weights in several parts, and distances of 64 bits.
     *(
         Problem(n=2, c=c, h=14, w=16, k=c, stride=(3, 3), padding=same(1), groups=c)
         for c, _ in product((88, 12), range(2))
