@@ -12,7 +12,6 @@
 #include "cuda/depthwise/gather_tile.hpp"
 #include "cuda/depthwise/sum.cuh"
 #include "cuda/launch.cuh"
-#include "cuda/output_order.cuh"
 
 namespace im2win::cuda {
 
