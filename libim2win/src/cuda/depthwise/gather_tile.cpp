@@ -55,8 +55,6 @@ int word_elements(const Problem& problem) {
   return 1;
 }
 
-int64_t even_share(int64_t count, int64_t most) { return ceil_div(count, ceil_div(count, most)); }
-
 void share_threads(const Problem& problem, Tile& tile) {
   const int64_t words = problem.k / tile.word;
   if (tile.is_channel_major) {
@@ -65,7 +63,7 @@ void share_threads(const Problem& problem, Tile& tile) {
     tile.lanes = static_cast<int>(std::min<int64_t>(Tile::kThreads / tile.pixels, words));
   } else {
     const int64_t line = kLineBytes / (tile.word * element_bytes(problem.dtype));
-    tile.lanes = static_cast<int>(even_share(words, std::min<int64_t>(line, 32)));
+    tile.lanes = even_share(words, std::min<int64_t>(line, 32));
     tile.pixels = Tile::kThreads / tile.lanes;
   }
 }

@@ -29,11 +29,6 @@ bool is_narrow_padded(const Problem& problem) {
          problem.n <= kMost;
 }
 
-/// Parts of at most `limit`, all but the last equal.
-int even_share(int64_t count, int64_t limit) {
-  return static_cast<int>(ceil_div(count, ceil_div(count, limit)));
-}
-
 /// Heights of strips to choose from: the largest even shares.
 std::array<int, 4> strip_rows_of(const Problem& problem, int most) {
   std::array<int, 4> rows{};

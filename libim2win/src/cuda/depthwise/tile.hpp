@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "checked.hpp"
 #include "problem.hpp"
 
 namespace im2win::cuda {
@@ -24,6 +25,11 @@ bool is_for_tensor_cores(const Problem& problem);
 /// Whether they are in NHWC, for 16-bit elements: where FMAs, not memory, keep the device busy.
 constexpr bool is_for_mma_slices(int taps, int stride) {
   return taps == 7 || (taps == 5 && stride == 1);
+}
+
+/// Parts of at most `limit`, all but the last equal.
+constexpr int even_share(int64_t count, int64_t limit) {
+  return static_cast<int>(ceil_div(count, ceil_div(count, limit)));
 }
 
 /// Whether an image has no more elements, padding among those of the input, than so many.

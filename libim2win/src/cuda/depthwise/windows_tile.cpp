@@ -203,7 +203,8 @@ Comb Comb::horizontal(const Problem& problem) {
   return comb(problem.q, problem.s, problem.stride_w, problem.dilation_w);
 }
 
-/// Of all blocks in turns of those that run at a time. Such a turn takes what a block waits for memory and its own instructions, or what all issue or move.
+/// Of all blocks in turns of those that run at a time. Such a turn takes what a block waits for memory
+/// and its own instructions, or what all issue or move.
 double windows_cost(const Problem& problem, const Tile& tile, int64_t multiprocessors) {
   constexpr double kLatency = 5000, kSchedulers = 4, kCycleBytes = 24;
   constexpr int64_t kSharedBytes = 227 << 10;  // an H200's
