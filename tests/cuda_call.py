@@ -13,24 +13,35 @@ from targets import CUDA
 DENSE = Problem(n=2, c=19, h=13, w=17, k=37, padding=same(1))
 UNPADDED = replace(DENSE, padding=same(0))
 STEM = replace(DENSE, c=3, w=67)
+PIXELS = Problem(n=70, c=40, h=1, w=1, k=37, r=1, s=1)  # channels are neighbours in NCHW, too
 DEPTHWISE = Problem(n=2, c=16, h=13, w=17, k=16, padding=same(1), groups=16)
 
 
 def problem_of(algorithm: str) -> Problem:
-    """One that it takes in float32, and in any dtype that it takes at all."""
-    others = {"depthwise": DEPTHWISE, "mec": UNPADDED, "im2win_stem": STEM}
+    """One that it takes in any dtype that it takes at all."""
+    others = {
+        "depthwise": DEPTHWISE,
+        "mec": UNPADDED,
+        "im2win_stem": STEM,
+        "pointwise": PIXELS,
+    }
     return others.get(algorithm, DENSE)
+
+
+def dtype_of(algorithm: str) -> str:
+    """One that it takes."""
+    return "float16" if algorithm == "pointwise" else "float32"
 
 
 class CudaCall:
     """Its memory is its own, so that it needs none where there is none left."""
 
     def __init__(self, algorithm: str) -> None:
-        problem = problem_of(algorithm)
-        x, weight = normal(problem.input_shape, "float32"), normal(problem.weight_shape, "float32")
-        poison = capi.poisoned(problem.output_shape, np.dtype(np.float32))
+        problem, dtype = problem_of(algorithm), dtype_of(algorithm)
+        x, weight = normal(problem.input_shape, dtype), normal(problem.weight_shape, dtype)
+        poison = capi.poisoned(problem.output_shape, np.dtype(dtype))
         self._expected = Expected(x, weight, problem)
-        self._algorithm, self._desc = algorithm, capi.descriptor(problem)
+        self._algorithm, self._desc = algorithm, capi.descriptor(problem, dtype)
         self._plan = capi.create_plan(self._desc, CUDA, algorithm)
         self._workspace = capi.new_workspace(self._plan, CUDA)
         self._tensors = [capi.Tensor(CUDA, array) for array in (x, weight, poison, poison)]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import im2win
-from cuda_call import problem_of
+from cuda_call import dtype_of, problem_of
 from frameworks import TorchCase, convolve, cuda_cases
 from numerics import normal
 from programs import run_python
@@ -55,9 +55,9 @@ def test_pytorch(torch: Any, algorithm: str, dtype: str) -> None:
 @pytest.mark.parametrize("algorithm", im2win.algorithms("cuda") or (NO_ALGORITHM,))
 def test_cupy(cupy: Any, algorithm: str) -> None:
     """In the mode that refuses what could allocate or wait, in this thread or any other."""
-    problem = problem_of(algorithm)
-    inputs = [cupy.asarray(normal(problem.input_shape, "float32", i)) for i in range(8)]
-    weight = cupy.asarray(normal(problem.weight_shape, "float32"))
+    problem, dtype = problem_of(algorithm), dtype_of(algorithm)
+    inputs = [cupy.asarray(normal(problem.input_shape, dtype, i)) for i in range(8)]
+    weight = cupy.asarray(normal(problem.weight_shape, dtype))
     expected = [convolve(problem, x, weight, algorithm=algorithm) for x in inputs]
     static, out, wrong = inputs[0].copy(), cupy.empty_like(expected[0]), cupy.zeros((), np.int64)
     cupy.cuda.Device().synchronize()
@@ -72,7 +72,7 @@ def test_cupy(cupy: Any, algorithm: str) -> None:
             static[...] = inputs[i % 8]
             out[...] = np.nan
             graph.launch(stream)
-            wrong += (out.view(np.uint32) != expected[i % 8].view(np.uint32)).sum()
+            wrong += (out.view(np.uint8) != expected[i % 8].view(np.uint8)).sum()
         stream.synchronize()
     assert int(wrong) == 0
 
@@ -81,8 +81,8 @@ FIRST_CALLS = """
 import torch, im2win
 import frameworks, cuda_call
 for algorithm in im2win.algorithms("cuda"):
-    problem = cuda_call.problem_of(algorithm)
-    x, weight = (frameworks.to_torch(a).cuda() for a in frameworks.arrays(problem, "float32"))
+    problem, dtype = cuda_call.problem_of(algorithm), cuda_call.dtype_of(algorithm)
+    x, weight = (frameworks.to_torch(a).cuda() for a in frameworks.arrays(problem, dtype))
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
         y = frameworks.convolve(problem, x, weight, algorithm=algorithm)

@@ -5,9 +5,9 @@ from itertools import product
 from problems import Problem, same
 
 # Between them they take every compiled tile of im2win, im2win_fused, im2win_fused_mma,
-# im2win_stem and im2win_fma on an H200, and every way of staging: boxes and runs, rows and strips,
-# with raw lines and without, one slab and several, filters that stay and that come by turns, packed
-# and in place, one image a tile and more.
+# im2win_stem, im2win_fma and pointwise on an H200, and every way of staging: boxes and runs, rows
+# and strips, with raw lines and without, one slab and several, filters that stay and that come by
+# turns, packed and in place, one image a tile and more.
 DENSE = [
     Problem(n=2, c=17, h=27, w=4, k=8, r=5, stride=(2, 2)),
     Problem(n=2, c=6, h=6, w=40, k=21, r=5, s=2, groups=3),
@@ -171,6 +171,25 @@ DENSE = [
             Problem(n=3, c=4, h=20, w=24, k=32, r=8, s=8, stride=(4, 4), padding=same(4)),
         )
         for problem in (patches, patches)
+    ),
+    # Of pointwise, all shapes of filters, and splits of them; what comes as boxes and by words of
+    # all sizes, rows of 32 to 128 bytes, several tiles a block; what leaves as boxes, runs, pairs
+    # and words.
+    *(
+        problem
+        for pixels in (
+            Problem(n=2, c=8, h=200, w=170, k=24, r=1, s=1),
+            Problem(n=2, c=24, h=200, w=170, k=64, r=1, s=1),
+            Problem(n=2, c=40, h=200, w=170, k=17, r=1, s=1),
+            Problem(n=3, c=72, h=30, w=31, k=96, r=1, s=1),
+            Problem(n=3, c=130, h=20, w=21, k=120, r=1, s=1),
+            Problem(n=3, c=66, h=20, w=21, k=150, r=1, s=1),
+            Problem(n=3, c=12, h=20, w=21, k=192, r=1, s=1),
+            Problem(n=3, c=200, h=23, w=21, k=255, r=1, s=1),
+            Problem(n=2, c=129, h=20, w=9, k=330, r=1, s=1),
+            Problem(n=2, c=64, h=20, w=9, k=333, r=1, s=1),
+        )
+        for problem in (pixels, pixels)
     ),
     # Padding past 2^29 makes the transform count in 64 bits.
     Problem(c=2, h=3, w=5, k=4, r=1, s=2, stride=(2**29, 1), padding=((2**29, 0), (1, 0))),

@@ -162,6 +162,9 @@ void check_choice() {
   expect(!is_chosen(layer(1, 512, 31, 1, 4, 1)), "few pixels of many channels");
   expect(!is_chosen(layer(4, 64, 388, 2, 1)), "1x1 of planes");
   expect(is_chosen(layer(4, 64, 388, 2, 1, 0, 1, true)), "but of pixels");
+  expect(is_chosen(layer(16, 8, 512, 4, 1, 0, 1, true), IM2WIN_FLOAT16), "few channels of a pixel");
+  expect(!is_chosen(layer(16, 8, 512, 8, 1, 0, 1, true), IM2WIN_FLOAT16), "but not for more");
+  expect(!is_chosen(layer(16, 8, 512, 4, 1), IM2WIN_FLOAT16), "nor of planes");
 }
 
 }  // namespace

@@ -29,6 +29,9 @@ std::unique_ptr<Convolution> configure_stem(const Problem& problem, const Target
 std::string refuse_fma(const Problem& problem);
 std::unique_ptr<Convolution> configure_fma(const Problem& problem, const Target& target);
 
+std::string refuse_pointwise(const Problem& problem);
+std::unique_ptr<Convolution> configure_pointwise(const Problem& problem, const Target& target);
+
 std::string refuse_implicit_gemm(const Problem& problem);
 std::unique_ptr<Convolution> configure_implicit_gemm(const Problem& problem, const Target& target);
 

@@ -198,6 +198,10 @@ bool is_faster(const Problem& problem) {
     return true;
   if (!is_float32) {
     if (has_taps && k <= kFew && window <= 128) return true;
+    // Of a pixel's few channels: others have most of theirs in vain.
+    if (!has_taps && !has_steps && problem.dtype != IM2WIN_FLOAT32 && channels <= kSome &&
+        problem.input.stride[1] == 1 && problem.output.stride[1] == 1 && k * channels <= 48)
+      return true;
     // Rows that im2win_stem's chunks are mostly too long for.
     return problem.dtype != IM2WIN_FLOAT32 && has_taps && !has_steps && k <= kSome &&
            window <= 32 && problem.q <= kShortRow;

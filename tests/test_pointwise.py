@@ -1,0 +1,133 @@
+"""The kernels of `pointwise`: windows of single pixels, of neighbouring channels.
+
+Every way in and out of shared memory: boxes and words of all sizes, runs and pairs; filters of all
+shapes and in several splits; one tile a block and many. Integer data, so that results are exact.
+"""
+
+from collections.abc import Callable
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+
+import capi
+from im2win._library import lib
+from numerics import DTYPES, Array, assert_convolved, integers, normal
+from problems import Problem
+from targets import CUDA, TARGETS, Target, param
+
+
+def pixels(n: int, c: int, h: int, w: int, k: int) -> Problem:
+    return Problem(n, c, h, w, k, 1, 1)
+
+
+FEW = [
+    pixels(2, c, h, w, k)
+    for (c, (h, w)), k in product(
+        [(8, (9, 11)), (24, (1, 1)), (70, (8, 8)), (129, (5, 40)), (200, (13, 10))],
+        [1, 3, 8, 44, 48, 64, 72, 95, 128, 130, 160, 192, 255, 256, 270, 320, 333],
+    )
+]
+# Of so many pixels that stages have several products', and warpgroups several tiles.
+MANY = [
+    pixels(2, c, 200, 170, k)
+    for c, k in [
+        (2, 8),
+        (8, 24),
+        (16, 64),
+        (18, 3),
+        (24, 64),
+        (32, 21),
+        (40, 17),
+        (64, 255),
+        (96, 144),
+    ]
+]
+
+
+def nhwc(a: Any) -> Any:
+    return np.ascontiguousarray(a.transpose(0, 2, 3, 1)).transpose(0, 3, 1, 2)
+
+
+def channels_of_more(a: Any) -> Any:
+    """Some of the channels of a tensor that has eight more."""
+    wider = capi.poisoned((a.shape[0], *a.shape[2:], a.shape[1] + 8), a.dtype)
+    some = wider.transpose(0, 3, 1, 2)[:, 8:]
+    some[...] = a
+    return some
+
+
+LAYOUTS: dict[str, Callable[[Any], Any]] = {"nhwc": nhwc, "slices": channels_of_more}
+POINTWISE = [target for target in TARGETS if target.algorithm == "pointwise"]
+
+
+def cases(some: list[Problem]) -> list[Any]:
+    targets = POINTWISE or [Target(CUDA, "pointwise")]
+    return [param(*each) for each in product(targets, some, ("float16", "bfloat16"), LAYOUTS)]
+
+
+def run(target: Target, problem: Problem, x: Array, weight: Array, layout: str, **more: Any) -> Any:
+    place = LAYOUTS[layout]
+    out = place(capi.poisoned(problem.output_shape, x.dtype))
+    return target.run(problem, place(x), weight, **{"out": out, **more})
+
+
+def sums(x: Array, weight: Array) -> Any:
+    """The definition, in float64."""
+    k, c, _, _ = weight.shape
+    return np.einsum(
+        "nchw,kc->nkhw",
+        x.astype(np.float64),
+        weight.reshape(k, c).astype(np.float64),
+        optimize=True,
+    )
+
+
+@pytest.mark.parametrize(("target", "problem", "dtype", "layout"), cases(FEW + MANY))
+def test_integers_exactly(target: Target, problem: Problem, dtype: str, layout: str) -> None:
+    x, weight = integers(problem.input_shape, dtype), integers(problem.weight_shape, dtype)
+    y = run(target, problem, x, weight, layout)
+    np.testing.assert_array_equal(y, sums(x, weight).astype(DTYPES[dtype]))
+
+
+@pytest.mark.parametrize(("target", "problem", "dtype", "layout"), cases(FEW[::5]))
+@pytest.mark.parametrize("shift", [2, 4, 8])
+def test_any_alignment(
+    target: Target, problem: Problem, dtype: str, layout: str, shift: int
+) -> None:
+    x, weight = normal(problem.input_shape, dtype), normal(problem.weight_shape, dtype)
+    y = run(target, problem, x, weight, layout, shift=shift)
+    assert_convolved(y, x, weight, problem, "pointwise")
+
+
+@pytest.mark.parametrize(("target", "problem", "dtype", "layout"), cases(FEW[::3] + MANY[::4]))
+def test_epilogues(target: Target, problem: Problem, dtype: str, layout: str) -> None:
+    """Exact ones: those that add a bias and clamp, and any."""
+    x, weight = integers(problem.input_shape, dtype), integers(problem.weight_shape, dtype)
+    bias = integers((problem.k,), dtype, "bias")
+    residual = LAYOUTS[layout](integers(problem.output_shape, dtype, "residual"))
+    before = sums(x, weight) + bias.astype(np.float64)[:, None, None]
+    y = run(target, problem, x, weight, layout, bias=bias, activation=lib.IM2WIN_RELU)
+    np.testing.assert_array_equal(y, np.maximum(before, 0).astype(y.dtype))
+    y = run(target, problem, x, weight, layout, bias=bias, activation=lib.IM2WIN_RELU6)
+    np.testing.assert_array_equal(y, np.clip(before, 0, 6).astype(y.dtype))
+
+    before += residual.astype(np.float64)
+    fields = {"activation": lib.IM2WIN_LEAKY_RELU, "activation_params": (0.25, 0.0)}
+    more: dict[str, Any] = {"bias": bias, "residual": residual, "out": residual, **fields}
+    y = run(target, problem, x, weight, layout, **more)
+    np.testing.assert_array_equal(y, np.where(before < 0, before / 4, before).astype(y.dtype))
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+@pytest.mark.parametrize(("target", "problem", "dtype", "layout"), cases(FEW[18:40:7]))
+def test_what_is_not_finite_stays_where_it_is(
+    target: Target, problem: Problem, dtype: str, layout: str, value: float
+) -> None:
+    x, weight = integers(problem.input_shape, dtype), integers(problem.weight_shape, dtype)
+    x[1, problem.c - 1, 0, 0] = weight[0, 0, 0, 0] = value
+    with np.errstate(invalid="ignore"):
+        exact = sums(x, weight)
+    y = run(target, problem, x, weight, layout)
+    np.testing.assert_array_equal(y.astype(np.float64), exact)
