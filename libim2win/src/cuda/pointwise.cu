@@ -88,6 +88,7 @@ class Pointwise final : public Convolution {
   }
 
   void choose_leaving(const Buffers& buffers, Arguments<Element>& a) const {
+    constexpr int64_t kFewFilters = 32;  // of which rows leave most lanes without a word
     const bool is_run = output_.stride == output_.elements && a.tile.splits == 1;
     const int64_t word = word_of(output_, buffers.output, 8);
     if (!is_packed_) {
@@ -100,12 +101,13 @@ class Pointwise final : public Convolution {
     } else if (are_boxes(output_, buffers.output)) {
       a.leaving = Leaving::kBoxes;
       a.output_boxes = boxes(output_, buffers.output, kBoxFilters, kWarpPixels);
-    } else if (is_run && output_.elements % 2 != 0 &&
+    } else if (is_run && output_.elements >= kFewFilters && output_.elements % 2 != 0 &&
                reinterpret_cast<uintptr_t>(buffers.output) % 4 == 0) {
       a.leaving = Leaving::kPairs;
     } else {
-      a.leaving = Leaving::kWords;
+      a.leaving = output_.elements < kFewFilters ? Leaving::kFewWords : Leaving::kWords;
       a.word = static_cast<int32_t>(std::min<int64_t>(word, 4));
+      a.row_words = Divisor(output_.elements / a.word);
     }
   }
 

@@ -18,10 +18,11 @@ namespace im2win::cuda::pointwise {
 /// How outputs leave a block.
 enum class Leaving : int32_t {
   // Sums with a bias, perhaps bounded from below, packed in shared memory:
-  kBoxes,  // of 64 filters
-  kRun,    // pixels that follow each other, whole words of 16 bytes each
-  kPairs,  // likewise, of any size, by words of two elements
-  kWords,  // pixel by pixel
+  kBoxes,     // of 64 filters
+  kRun,       // pixels that follow each other, whole words of 16 bytes each
+  kPairs,     // likewise, of any size, by words of two elements
+  kWords,     // pixel by pixel
+  kFewWords,  // of few filters
   // Any others, as sums in shared memory:
   kFinished,
 };
@@ -40,7 +41,8 @@ struct Arguments {
   CUtensorMap input_boxes, filter_boxes, output_boxes;
   int32_t copied = 0;  // elements that inputs and filters come by; 0: as boxes
   Leaving leaving = Leaving::kFinished;
-  int32_t word = 1;  // neighbouring filters that are written at once
+  int32_t word = 1;      // neighbouring filters that are written at once
+  Divisor row_words{1};  // of a pixel, where these are few
 
   Arguments(const Problem& problem, const Tile& t)
       : outputs(problem),

@@ -9,6 +9,7 @@
 #include "cuda/fused/matrices.cuh"
 #include "cuda/fused/tile.hpp"
 #include "cuda/pointwise/arguments.cuh"
+#include "cuda/pointwise/walk.cuh"
 #include "cuda/ptx.cuh"
 
 namespace im2win::cuda::pointwise {
@@ -158,9 +159,29 @@ class PackedOutputs {
     }
   }
 
-  /// Lanes have neighbouring words of a pixel, or of several.
   template <int kWord>
   __device__ __forceinline__ void send_words(int32_t pixel, int pixels) const {
+    if (a_.leaving == Leaving::kFewWords) {
+      send_few<kWord>(pixel, pixels);
+    } else {
+      send_rows<kWord>(pixel, pixels);
+    }
+  }
+
+  /// Lanes have neighbouring words of several pixels.
+  template <int kWord>
+  __device__ __forceinline__ void send_few(int32_t pixel, int pixels) const {
+    using Word = fused::Pixels<Element, kWord>;
+    Element* const to = output(pixel);
+#pragma unroll 2
+    for (Walk at(a_.row_words, lane_); at.row < pixels; at.advance())
+      *reinterpret_cast<Word*>(to + at.row * a_.output_stride + at.word * kWord) =
+          *reinterpret_cast<const Word*>(place(at.row, at.word * kWord));
+  }
+
+  /// Lanes have words of a pixel, or of two.
+  template <int kWord>
+  __device__ __forceinline__ void send_rows(int32_t pixel, int pixels) const {
     using Word = fused::Pixels<Element, kWord>;
     constexpr int kLanes = kWord == 4 ? kBoxFilters / kWord : 32, kFilters = kLanes * kWord;
     const int filter = lane_ % kLanes * kWord;

@@ -7,28 +7,10 @@
 #include "cuda/numeric.cuh"
 #include "cuda/pointwise/arguments.cuh"
 #include "cuda/pointwise/packed_outputs.cuh"
+#include "cuda/pointwise/walk.cuh"
 #include "cuda/ptx.cuh"
 
 namespace im2win::cuda::pointwise {
-
-/// A lane's way through rows of so many words: lanes have neighbours, and then the next row's.
-struct Walk {
-  int words, row, word;
-  int rows_on, words_on;  // every so many words
-
-  __device__ __forceinline__ Walk(int words_of_row, int first, int every)
-      : words(words_of_row),
-        row(first / words),
-        word(first % words),
-        rows_on(every / words),
-        words_on(every % words) {}
-
-  __device__ __forceinline__ void advance() {
-    word += words_on;
-    row += rows_on + (word >= words ? 1 : 0);
-    word -= word >= words ? words : 0;
-  }
-};
 
 template <class T>
 class Writer {
@@ -97,7 +79,7 @@ class Writer {
                                       a_.output_stride};
     Patched<const Element*> residual = {a_.outputs.residual_data(), a_.residual_stride};
     if (residual.begin != nullptr) residual.begin += pixel * a_.residual_stride + filter;
-    Walk at(min(filters_ - first, kBoxFilters) / a_.word, ptx::thread_in_block() % 32, 32);
+    Walk at(min(filters_ - first, kBoxFilters) / a_.word, ptx::thread_in_block() % 32);
 #pragma unroll 1
     while (at.row < pixels) {
       Batch batch;
