@@ -1,5 +1,5 @@
 // Inputs and filters on their way to shared memory: both are rows of neighbouring channels, and come by chunks of
-// these to swizzled rows of 128 bytes, as wgmma reads them.
+// these to swizzled rows of 32 to 128 bytes, as wgmma reads them.
 #pragma once
 
 #include <cuda_pipeline_primitives.h>
@@ -64,7 +64,7 @@ class WordStaging {
  public:
   using Element = typename T::Element;
 
-  __device__ __forceinline__ explicit WordStaging(const Arguments<typename T::Element>& a)
+  __device__ __forceinline__ explicit WordStaging(const Arguments<Element>& a)
       : a_(a), share_(a, T::kShape.filters()) {}
 
   __device__ __forceinline__ void bring_filters() const {
@@ -141,7 +141,7 @@ class WordStaging {
     }
   }
 
-  const Arguments<typename T::Element>& a_;
+  const Arguments<Element>& a_;
   Share share_;
 };
 
