@@ -5,6 +5,7 @@ Sizes are at the edges of strips, words, slices and bands. Integer data, so that
 """
 
 from collections.abc import Callable
+from functools import partial
 from itertools import cycle, product
 from typing import Any
 
@@ -12,8 +13,8 @@ import numpy as np
 import pytest
 
 import capi
+from epilogues import assert_exact_epilogues
 from im2win import reference
-from im2win._library import lib
 from numerics import DTYPES, Array, assert_convolved, integers, normal
 from problems import Problem
 from targets import TARGETS, Target, param
@@ -183,15 +184,8 @@ def test_epilogues(target: Target, problem: Problem, dtype: str, layout: str) ->
     x, weight = integers(problem.input_shape, dtype), integers(problem.weight_shape, dtype)
     bias = integers((problem.k,), dtype, "bias")
     residual = LAYOUTS[layout](integers(problem.output_shape, dtype, "residual"))
-    before = sums(problem, x, weight) + bias.astype(np.float64)[:, None, None]
-    y = run(target, problem, x, weight, layout, bias=bias, activation=lib.IM2WIN_RELU6)
-    np.testing.assert_array_equal(y, np.clip(before, 0, 6).astype(y.dtype))
-
-    before += residual.astype(np.float64)
-    fields = {"activation": lib.IM2WIN_LEAKY_RELU, "activation_params": (0.25, 0.0)}
-    more: dict[str, Any] = {"bias": bias, "residual": residual, "out": residual, **fields}
-    y = run(target, problem, x, weight, layout, **more)
-    np.testing.assert_array_equal(y, np.where(before < 0, before / 4, before).astype(y.dtype))
+    convolve = partial(run, target, problem, x, weight, layout)
+    assert_exact_epilogues(convolve, sums(problem, x, weight), bias, residual)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])

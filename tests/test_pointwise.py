@@ -5,6 +5,7 @@ shapes and in several splits; one tile a block and many. Integer data, so that r
 """
 
 from collections.abc import Callable
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -12,8 +13,9 @@ import numpy as np
 import pytest
 
 import capi
+from epilogues import assert_exact_epilogues
 from im2win._library import lib
-from numerics import DTYPES, Array, assert_convolved, integers, normal
+from numerics import DTYPES, Array, assert_convolved, convolution, integers, normal, strided
 from problems import Problem
 from targets import CUDA, TARGETS, Target, param
 
@@ -46,10 +48,6 @@ MANY = [
 ]
 
 
-def nhwc(a: Any) -> Any:
-    return np.ascontiguousarray(a.transpose(0, 2, 3, 1)).transpose(0, 3, 1, 2)
-
-
 def channels_of_more(a: Any) -> Any:
     """Some of the channels of a tensor that has eight more."""
     wider = capi.poisoned((a.shape[0], *a.shape[2:], a.shape[1] + 8), a.dtype)
@@ -58,7 +56,10 @@ def channels_of_more(a: Any) -> Any:
     return some
 
 
-LAYOUTS: dict[str, Callable[[Any], Any]] = {"nhwc": nhwc, "slices": channels_of_more}
+LAYOUTS: dict[str, Callable[[Any], Any]] = {
+    "nhwc": partial(strided, layout="nhwc"),
+    "slices": channels_of_more,
+}
 POINTWISE = [target for target in TARGETS if target.algorithm == "pointwise"]
 
 
@@ -73,22 +74,11 @@ def run(target: Target, problem: Problem, x: Array, weight: Array, layout: str, 
     return target.run(problem, place(x), weight, **{"out": out, **more})
 
 
-def sums(x: Array, weight: Array) -> Any:
-    """The definition, in float64."""
-    k, c, _, _ = weight.shape
-    return np.einsum(
-        "nchw,kc->nkhw",
-        x.astype(np.float64),
-        weight.reshape(k, c).astype(np.float64),
-        optimize=True,
-    )
-
-
 @pytest.mark.parametrize(("target", "problem", "dtype", "layout"), cases(FEW + MANY))
 def test_integers_exactly(target: Target, problem: Problem, dtype: str, layout: str) -> None:
     x, weight = integers(problem.input_shape, dtype), integers(problem.weight_shape, dtype)
     y = run(target, problem, x, weight, layout)
-    np.testing.assert_array_equal(y, sums(x, weight).astype(DTYPES[dtype]))
+    np.testing.assert_array_equal(y, convolution(x, weight, problem).astype(DTYPES[dtype]))
 
 
 @pytest.mark.parametrize(("target", "problem", "dtype", "layout"), cases(FEW[::5]))
@@ -107,17 +97,12 @@ def test_epilogues(target: Target, problem: Problem, dtype: str, layout: str) ->
     x, weight = integers(problem.input_shape, dtype), integers(problem.weight_shape, dtype)
     bias = integers((problem.k,), dtype, "bias")
     residual = LAYOUTS[layout](integers(problem.output_shape, dtype, "residual"))
-    before = sums(x, weight) + bias.astype(np.float64)[:, None, None]
-    y = run(target, problem, x, weight, layout, bias=bias, activation=lib.IM2WIN_RELU)
+    convolve = partial(run, target, problem, x, weight, layout)
+    sums = convolution(x, weight, problem)
+    y = convolve(bias=bias, activation=lib.IM2WIN_RELU)
+    before = sums + bias.astype(np.float64)[:, None, None]
     np.testing.assert_array_equal(y, np.maximum(before, 0).astype(y.dtype))
-    y = run(target, problem, x, weight, layout, bias=bias, activation=lib.IM2WIN_RELU6)
-    np.testing.assert_array_equal(y, np.clip(before, 0, 6).astype(y.dtype))
-
-    before += residual.astype(np.float64)
-    fields = {"activation": lib.IM2WIN_LEAKY_RELU, "activation_params": (0.25, 0.0)}
-    more: dict[str, Any] = {"bias": bias, "residual": residual, "out": residual, **fields}
-    y = run(target, problem, x, weight, layout, **more)
-    np.testing.assert_array_equal(y, np.where(before < 0, before / 4, before).astype(y.dtype))
+    assert_exact_epilogues(convolve, sums, bias, residual)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
@@ -128,6 +113,6 @@ def test_what_is_not_finite_stays_where_it_is(
     x, weight = integers(problem.input_shape, dtype), integers(problem.weight_shape, dtype)
     x[1, problem.c - 1, 0, 0] = weight[0, 0, 0, 0] = value
     with np.errstate(invalid="ignore"):
-        exact = sums(x, weight)
+        exact = convolution(x, weight, problem)
     y = run(target, problem, x, weight, layout)
     np.testing.assert_array_equal(y.astype(np.float64), exact)

@@ -58,8 +58,6 @@ bool is_for_fused(const Problem& problem) {
   return is_large(problem) && !cuda::is_for_fmas(problem);
 }
 
-bool is_for_pointwise(const Problem& problem) { return cuda::pointwise::is_faster(problem); }
-
 bool is_for_stem(const Problem& problem) {
   return is_for_fused(problem) && cuda::fused::stem::is_faster(problem);
 }
@@ -80,7 +78,7 @@ bool never(const Problem&) { return false; }
 constexpr Algorithm kAlgorithms[] = {
     {"depthwise", cuda::refuse_depthwise, cuda::configure_depthwise, is_for_depthwise},
     {"im2win_fma", cuda::refuse_fma, cuda::configure_fma, is_for_fma},
-    {"pointwise", cuda::refuse_pointwise, cuda::configure_pointwise, is_for_pointwise,
+    {"pointwise", cuda::refuse_pointwise, cuda::configure_pointwise, cuda::pointwise::is_faster,
      cuda::fused_refuses_device<Instructions::kWgmma>},
     {"im2win_stem", cuda::refuse_stem, cuda::configure_stem, is_for_stem,
      cuda::fused_refuses_device<Instructions::kWgmma>},
