@@ -37,6 +37,12 @@ DENSE = [
     # Of im2win_fused in float32, 168 columns a tile.
     Problem(n=16, c=8, h=14, w=56, k=256),
     Problem(n=48, c=8, h=14, w=56, k=64),
+    # Of im2win_fused in float32, slabs that are held: parts of rows, several rows, images and strides.
+    Problem(n=12, c=100, h=20, w=20, k=130, r=1, s=1),
+    Problem(n=20, c=72, h=14, w=15, k=264, r=1, s=1),
+    Problem(n=30, c=200, h=7, w=7, k=300, r=1, s=1),
+    Problem(n=6, c=136, h=40, w=42, k=129, r=1, s=1, stride=(2, 2)),
+    Problem(n=12, c=200, h=28, w=28, k=50, r=1, s=1),
     # Both strips of im2win_stem, all numbers of a band's steps, and one, two and four strides.
     Problem(n=2, c=3, h=39, w=119, k=96, r=11, s=11, stride=(4, 4)),
     Problem(n=2, c=3, h=21, w=240, k=64, r=7, s=7, stride=(2, 2), padding=same(3)),

@@ -19,21 +19,24 @@ using namespace im2win;
 using namespace im2win::cuda::fused;
 
 constexpr Chip kChip = {132, 227 * 1024, true, {132, 66, 30, 15}};
-constexpr KernelShape kShapes[] = {{128, 80, 56},
-                                   {128, 104, 88},
-                                   {128, 120, 120, 1},
-                                   {128, 160, 128},
-                                   {128, 168, 168, 1},
-                                   {64, 80, 48},
-                                   {64, 160, 88},
-                                   {64, 240, 168, 1},
-                                   {256, 80, 56},
-                                   {256, 104, 104},
-                                   {.filters = 64,
-                                    .columns = 240,
-                                    .least_columns = 168,
-                                    .staging_warpgroups = 1,
-                                    .takes_turns = true}};
+constexpr KernelShape kShapes[] = {
+    {128, 80, 56},
+    {128, 104, 88},
+    {128, 120, 120, 1},
+    {128, 160, 128},
+    {.filters = 128, .columns = 112, .low_sums = false, .held_units = 4},
+    {128, 168, 168, 1},
+    {64, 80, 48},
+    {64, 160, 88},
+    {64, 240, 168, 1},
+    {.filters = 64, .columns = 80, .low_sums = false, .held_units = 6},
+    {256, 80, 56},
+    {256, 104, 104},
+    {.filters = 64,
+     .columns = 240,
+     .least_columns = 168,
+     .staging_warpgroups = 1,
+     .takes_turns = true}};
 constexpr KernelShape kPixelShapes[] = {
     {.filters = 128, .columns = 128, .staging_warpgroups = 1, .pixel_rows = true},
     {.filters = 128, .columns = 256, .staging_warpgroups = 1, .pixel_rows = true},
@@ -424,14 +427,29 @@ int check_pixel_boxes() {
   int wrong = 0;
   for (const int64_t c : {20, 64, 728}) {
     const Tile tile = tile_of_pixels(Operands::kSplit, 64, c, 28, 64);
-    const int64_t row = int64_t{tile.units} * tile.unit_channels * int64_t{sizeof(float)};
-    wrong +=
-        !tile.raw.by_pixels || row > kRowBytes || tile.raw.channels * int64_t{sizeof(float)} != row;
+    const int64_t row = tile.raw.box_channels() * int64_t{sizeof(float)};
+    wrong += !tile.raw.by_pixels || row > kRowBytes ||
+             tile.raw.channels != tile.units * tile.unit_channels;
   }
   for (const int64_t c : {18, 270})
     wrong += tile_of_pixels(Operands::kSplit, 64, c, 28, 64).raw.by_pixels != 0;
   wrong += tile_of_pixels(Operands::kTf32, 64, 64, 28, 64).raw.by_pixels != 0;
   if (wrong > 0) std::printf("%d inputs come as boxes of pixels that should not, or not\n", wrong);
+  return wrong;
+}
+
+/// Slabs of single pixels are held where they come in boxes, those of 64 channels of a pixel in two; in float32 alone,
+/// and by kernels with the registers.
+int check_held() {
+  int wrong = 0;
+  for (const int64_t c : {64, 128, 728}) {
+    const Tile tile = tile_of_pixels(Operands::kSplit, 64, c, 28, 256);
+    wrong += !tile.held || !tile.raw.boxed || tile.raw.boxes() != 2 ||
+             tile.units * tile.positions > 4 * kShapes[0].staging_threads();
+    wrong += tile_of_pixels(Operands::kTf32, 64, c, 28, 256).held;
+  }
+  wrong += tile_of_pixels(Operands::kSplit, 64, 270, 28, 256).held;  // no whole words
+  if (wrong > 0) std::printf("%d slabs are held that should not be, or not\n", wrong);
   return wrong;
 }
 
@@ -459,6 +477,7 @@ int main() {
   print_layer("conv8", 64, 112, 128, 3, 1);
   print_layer("conv12", 512, 7, 512, 3, 1);
   const int wrong = check_random_problems() + check_pixel_rows() + check_batches() +
-                    check_clusters() + check_stages() + check_copies() + check_pixel_boxes();
+                    check_clusters() + check_stages() + check_copies() + check_pixel_boxes() +
+                    check_held();
   return wrong == 0 ? 0 : 1;
 }

@@ -63,7 +63,10 @@ bool is_for_fmas_of(int64_t n, int64_t c, int64_t size, int64_t k, int64_t kerne
 /// As measured on an H200.
 void check_fmas() {
   expect(is_for_fmas_of(128, 144, 56, 24, 1, 1), "few filters for many channels");
-  expect(is_for_fmas_of(8, 256, 112, 32, 1, 1), "large images");
+  expect(is_for_fmas_of(8, 160, 112, 32, 1, 1), "large images");
+  expect(is_for_fmas_of(128, 192, 28, 16, 1, 1), "few filters for whole slabs of channels");
+  expect(!is_for_fmas_of(128, 192, 56, 32, 1, 1), "more filters for whole slabs of channels");
+  expect(!is_for_fmas_of(8, 256, 112, 32, 1, 1), "too many channels");
   expect(!is_for_fmas_of(8, 192, 28, 32, 1, 1), "few pixels");
   expect(!is_for_fmas_of(128, 64, 56, 32, 1, 1), "few channels");
   expect(!is_for_fmas_of(128, 256, 56, 64, 1, 1), "many filters");

@@ -132,10 +132,13 @@ Tiled choose(const Problem& problem, const Kernels<Element>& kernels, const Chip
       best = tiled;
   };
   const auto consider_forms = [&](const Problem& of) {
-    const Problem images = with_merged_images(of), rows = with_merged_rows(images);
+    const Problem images = with_merged_images(of), rows = with_merged_rows(images),
+                  image_rows = with_images_as_rows(of);
     consider(images, false);
     if (rows.q != images.q) consider(rows, false);
-    consider(with_images_as_rows(of), true);
+    consider(image_rows, true);
+    if (kernels.operands == Operands::kSplit && image_rows.q != images.q)
+      consider(image_rows, false);
   };
   consider_forms(problem);
   const Problem patches = with_rows_as_columns(with_columns_as_channels(problem));

@@ -137,7 +137,7 @@ Arguments<Element>::Arguments(const Problem& problem, const TileChoice& choice,
       raw_rows(std::max(tile.raw.rows, 1)),
       raw_words(std::max(tile.raw.pitch * static_cast<int>(sizeof(Element)) / kUnitBytes, 1)),
       raw_lines(static_cast<int32_t>(tile.raw_lines())),
-      raw_column(tile.raw.by_pixels ? tile.raw.channels
+      raw_column(tile.raw.by_pixels ? tile.raw.box_channels()
                  : tile.raw.boxed   ? 1
                                     : static_cast<int32_t>(raw_column_elements(problem))),
       raw_phase(tile.raw.box_channels() * tile.images * tile.raw.rows * tile.raw.pitch),

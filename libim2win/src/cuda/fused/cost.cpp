@@ -10,9 +10,9 @@
 namespace im2win::cuda::fused {
 
 // They fit the times of about 900 tiles of the paper's and ResNet-50's layers on an H200, those of split operands
-// of 190, those of TF32 600 gathered, at batches of 8 to 128; those of 630 of TF32 in boxes what tiles of a layer take
-// beside each other, as those of 16 bits, of 750 in boxes and 420 of transposed lines, and, on an H100, of rows of
-// pixels.
+// of 190, and of 130 that are held, those of TF32 600 gathered, at batches of 8 to 128; those of 630 of TF32 in boxes
+// what tiles of a layer take beside each other, as those of 16 bits, of 750 in boxes and 420 of transposed lines, and, on
+// an H100, of rows of pixels.
 struct CostModel::Rates {
   double norm;             // see cycles()
   double batch, slab_end;  // cycles of a warpgroup that multiplies, beside those of products
@@ -59,6 +59,17 @@ const CostModel::Rates& CostModel::rates(const Tile& tile, bool copied) const {
                                    .odd_column = 45,
                                    .piece = 177,
                                    .word_column = 39};
+  // Of single pixels: a warpgroup that multiplies is hindered by those who stage, whatever a batch takes it.
+  static constexpr Rates kHeld = {.norm = 2.39,
+                                  .batch = 0,
+                                  .slab_end = 0,
+                                  .boxed_slab = 1830,
+                                  .boxed_unit = 1.93,
+                                  .tile = 4910,
+                                  .column = 4.1,
+                                  .odd_column = 20.6,
+                                  .piece = 177,
+                                  .word_column = 76};
   static constexpr Rates kCopied = {.norm = 8,
                                     .batch = 450,
                                     .slab_end = 30,
@@ -147,6 +158,7 @@ const CostModel::Rates& CostModel::rates(const Tile& tile, bool copied) const {
   if (tile.raw.transposed()) return kTransposed;
   if (tile.pixel_rows) return kPixelRows;
   if (tile.boxed()) return is_tf32 ? kBoxedTf32 : kBoxed;
+  if (tile.held) return kHeld;
   if (split_) return kSplit;
   if (copied) return kCopied;
   // What was fitted is of bulk copies; the portable kernel keeps what it had.

@@ -12,6 +12,7 @@
 #include "cuda/fused/boxes.cuh"
 #include "cuda/fused/clear.cuh"
 #include "cuda/fused/cluster_sums.cuh"
+#include "cuda/fused/held_staging.cuh"
 #include "cuda/fused/loader.cuh"
 #include "cuda/fused/multiply_split.cuh"
 #include "cuda/fused/multiply_whole.cuh"
@@ -160,6 +161,8 @@ __device__ __forceinline__ void bring_windows(const Arguments<typename T::Elemen
     if constexpr (are_elements(T::kOperands))
       if (a.tile.raw.transposed()) return TransposedStaging<T>(a, block).run();
   }
+  if constexpr (T::kShape.held_units > 0)
+    if (a.tile.held && a.tile.raw.boxed) return HeldStaging<T>(a, block).run();
   if constexpr (T::kShape.pixel_rows) {
     PixelRowStaging<T>(a, block).run();
   } else {

@@ -88,12 +88,12 @@ class LineBoxes {
       : a_(a),
         ahead_(a),
         to_(barriers().raw, a.tile.raw.stages, block.raw(0), a.shared.raw_stage),
-        slab_channels_(ptx::fresh(a.tile.raw.box_channels())),
-        slab_bytes_(ptx::fresh((a.raw_phase << a.tile.raw.phase_bits) * kBytes)) {
+        slab_channels_(ptx::fresh(a.tile.raw.channels >> a.tile.raw.phase_bits)),
+        slab_bytes_(ptx::fresh(a.raw_phase * a.tile.raw.boxes() * kBytes)) {
     const RawLines& lines = a.tile.raw;
     const int lane = static_cast<int>(threadIdx.x % 32), parts = lines.apart ? 1 : lines.rows;
-    phase_ = lane & ((1 << lines.phase_bits) - 1);
-    part_ = lane >> lines.phase_bits;
+    phase_ = lane & (lines.boxes() - 1);
+    part_ = lane / lines.boxes();
     has_box_ = part_ < parts;
     in_stage_ = (phase_ * a.raw_phase + part_ * a.raw_line) * kBytes;
     enter_group();
@@ -129,6 +129,7 @@ class LineBoxes {
     const int first_channel = tile.group * static_cast<int>(a_.channels) +
                               slab.chunk * a_.tile.units * a_.tile.unit_channels;
     channel_ = first_channel >> a_.tile.raw.phase_bits;
+    if (kMayBeByPixels<T> && a_.tile.raw.by_pixels) channel_ += phase_ * a_.tile.raw.box_channels();
     image_ = static_cast<int32_t>(tile.n);
     if (a_.tile.raw.apart) {
       const auto [phase, down] = phase_of_row(a_, slab.tap_group);
@@ -228,37 +229,38 @@ class RawUnits {
   using Moved = fused::Moved<T::kOperands>;
   static constexpr int kElements = traits(T::kOperands).unit_elements;
 
-  /// Offsets of places count from `lines`, wherever that is; `first` is where the first line begins in the
-  /// input. Lines of rows in boxes begin with a word; others begin as far past 16 bytes as their elements do in
-  /// the input, which is the same for all of a channel, and for channels that are a unit's apart (see
-  /// raw_lines.cpp).
-  __device__ __forceinline__ void enter(const Arguments<Element>& a, uint32_t lines,
-                                        const Moved* first) {
+  /// Bytes from a position to another of its plane, so many columns to the right, in a stage of lines.
+  __device__ __forceinline__ static int offset(const Arguments<Element>& a, int image, int row,
+                                               int right) {
+    const RawLines& lines = a.tile.raw;
+    const int line = image * lines.rows + (lines.apart ? row : 0);
+    const int in_line = lines.apart ? right : row * a.stride_h * a.w + right;
+    return (line * a.raw_line + in_line * a.raw_column) * kBytes;
+  }
+  /// And from its first unit to another.
+  __device__ __forceinline__ static int offset(const Arguments<Element>& a, int unit) {
+    if (!is_by_pixels(a)) return unit * unit_bytes(a);
+    const int of_box = a.tile.raw.box_channels() / kElements;
+    return unit / of_box * a.raw_phase * kBytes + unit % of_box * unit_bytes(a);
+  }
+
+  /// For the slabs of a tile's tap group, offsets of whose positions are from the first.
+  __device__ __forceinline__ void enter(const Arguments<Element>& a, Block<T> block,
+                                        const TilePosition& tile, const Tap& tap) {
+    const LinePixels<Element> pixels(a, tile, tap.row);
+    const int first = pixels.first(0), x0 = pixels.x(0) + a.tile.origin[tap.column];
+    const int before =
+        a.tile.raw.apart ? x0 - pixels.begin(kUnitBytes / kBytes) : pixels.y(0) * a.w + x0 - first;
+    const uint32_t lines =
+        ptx::shared_address(block.raw(0)) + static_cast<uint32_t>(before * a.raw_column * kBytes);
     unit_channels_ = a.tile.unit_channels;
     unit_columns_ = a.tile.unit_columns;
-    if (kMayBeByPixels<T> && a.tile.raw.by_pixels) {
+    unit_bytes_ = unit_bytes(a);
+    if (is_by_pixels(a)) {
       address_[0] = ptx::fresh(static_cast<int32_t>(lines));
-      unit_bytes_ = kElements * sizeof(Moved);
-      swizzle_ = a.raw_column * static_cast<int>(sizeof(Moved)) - kUnitBytes;
-      return;
-    }
-    unit_bytes_ =
-        (unit_channels_ >> a.tile.raw.phase_bits) * a.raw_channel * static_cast<int>(sizeof(Moved));
-    constexpr uint32_t kWordElements = kUnitBytes / sizeof(Moved);
-    const int phase_bits = a.tile.raw.phase_bits;
-    const auto start =
-        a.tile.raw.boxed && a.tile.raw.apart
-            ? 0u
-            : static_cast<uint32_t>(reinterpret_cast<uintptr_t>(first) / sizeof(Moved));
-#pragma unroll
-    for (int e = 0; e < kElements; ++e) {
-      const uint32_t shift = (start + channel(e) * a.raw_shift) % kWordElements;
-      const int phase = channel(e) & ((1 << phase_bits) - 1);
-      const int element = phase * a.raw_phase + (channel(e) >> phase_bits) * a.raw_channel +
-                          column(e) * a.dilation_w * a.raw_column + static_cast<int>(shift);
-      // The compiler would rather compute all this again for each of many loads.
-      address_[e] =
-          ptx::fresh(static_cast<int32_t>(lines) + element * static_cast<int>(sizeof(Moved)));
+      swizzle_ = a.raw_column * kBytes - kUnitBytes;
+    } else {
+      find_elements(a, lines, origin<T>(a, tile, 0) + first * a.raw_column);
     }
   }
 
@@ -274,7 +276,9 @@ class RawUnits {
 
   /// A unit whose elements all exist, of which the first unit's are so far on.
   __device__ __forceinline__ void load(uint32_t from, int unit, Moved (&x)[kElements]) const {
-    from += unit * unit_bytes_;
+    load(from + unit * unit_bytes_, x);
+  }
+  __device__ __forceinline__ void load(uint32_t from, Moved (&x)[kElements]) const {
     if constexpr (kMayBeByPixels<T>) {
       if (swizzle_ != 0) return load_words(address_[0] + from, x);
     }
@@ -292,6 +296,38 @@ class RawUnits {
   }
 
  private:
+  static constexpr int kBytes = sizeof(Moved);
+
+  __device__ __forceinline__ static bool is_by_pixels(const Arguments<Element>& a) {
+    return kMayBeByPixels<T> && a.tile.raw.by_pixels;
+  }
+  __device__ __forceinline__ static int unit_bytes(const Arguments<Element>& a) {
+    if (is_by_pixels(a)) return kElements * kBytes;
+    return (a.tile.unit_channels >> a.tile.raw.phase_bits) * a.raw_channel * kBytes;
+  }
+
+  /// `first` is where the first line begins in the input. Lines of rows in boxes begin with a word; others begin as far
+  /// past 16 bytes as their elements do in the input, which is the same for all of a channel, and for channels that
+  /// are a unit's apart (see raw_lines.cpp).
+  __device__ __forceinline__ void find_elements(const Arguments<Element>& a, uint32_t lines,
+                                                const Moved* first) {
+    constexpr uint32_t kWordElements = kUnitBytes / kBytes;
+    const int phase_bits = a.tile.raw.phase_bits;
+    const auto start =
+        a.tile.raw.boxed && a.tile.raw.apart
+            ? 0u
+            : static_cast<uint32_t>(reinterpret_cast<uintptr_t>(first) / sizeof(Moved));
+#pragma unroll
+    for (int e = 0; e < kElements; ++e) {
+      const uint32_t shift = (start + channel(e) * a.raw_shift) % kWordElements;
+      const int phase = channel(e) & ((1 << phase_bits) - 1);
+      const int element = phase * a.raw_phase + (channel(e) >> phase_bits) * a.raw_channel +
+                          column(e) * a.dilation_w * a.raw_column + static_cast<int>(shift);
+      // The compiler would rather compute all this again for each of many loads.
+      address_[e] = ptx::fresh(static_cast<int32_t>(lines) + element * kBytes);
+    }
+  }
+
   /// Two neighbouring words. Where 16 bytes are in swizzled rows, see swizzled_place: lanes of eight positions in a row
   /// have different banks.
   __device__ __forceinline__ void load_words(uint32_t at, Moved (&x)[kElements]) const {

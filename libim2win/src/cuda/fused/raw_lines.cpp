@@ -90,10 +90,12 @@ bool plane_boxes(const Problem& problem, Operands operands, const Tile& tile, Ra
   return true;
 }
 
-/// Likewise, of pixels whose channels are neighbours, and no operands as they are.
+/// Likewise, of pixels whose channels are neighbours, and no operands as they are. Units that are held find their way
+/// in two such rows.
 bool pixel_boxes(const Problem& problem, Operands operands, const Tile& tile, RawLines& form) {
   const int64_t row_bytes = int64_t{tile.units} * kUnitBytes * 2;
-  if (operands != Operands::kSplit || tile.unit_columns > 1 || row_bytes > kRowBytes ||
+  const int64_t most_bytes = tile.held ? 2 * kRowBytes : kRowBytes;
+  if (operands != Operands::kSplit || tile.unit_columns > 1 || row_bytes > most_bytes ||
       problem.stride_h > kMaxPhases || problem.h < problem.stride_h ||
       !has_whole_slabs(problem, tile) || !has_boxes(problem.input, 1, moved_bytes(operands)))
     return false;
@@ -126,7 +128,7 @@ bool transpose(const Problem& problem, Operands operands, const Tile& tile, RawL
 bool fits_boxes(const RawLines& lines, const Tile& tile, int64_t element_bytes) {
   const int64_t channels = lines.box_channels();
   const int64_t bytes = channels * tile.images * lines.pitch * element_bytes;
-  const bool is_one = lines.phase_bits == 0 && (lines.apart || lines.rows == 1);
+  const bool is_one = lines.boxes() == 1 && (lines.apart || lines.rows == 1);
   if (!is_one && bytes % kRawAlignment != 0) return false;
   return std::max({int64_t{lines.pitch}, int64_t{lines.apart ? lines.rows : 1},
                    int64_t{tile.images}, channels}) <= kMaxBox;

@@ -232,19 +232,31 @@ class Search {
     tile_.positions_pitch = tile_.boxed() ? tile_.positions : (tile_.positions + 1) | 1;
     tile_.overrun = overrun(rows, columns);
     tile_.raw = {};
+    tile_.held = 0;
     if (!is_near()) return;
     if (tile_.boxed()) return try_boxes(rows, columns);
     try_stages(rows, columns);
     if (!chip_.bulk_copies || has_units_ || copied_bytes_ > 0) return;
+    const bool can_be_held = this->can_be_held();
+    tile_.held = can_be_held;
     RawLines forms[kMaxRawForms];
     const int count = raw_forms(problem_, operands_, tile_, forms);
     for (int i = 0; i < count; ++i) {
       tile_.raw = forms[i];
       tile_.raw.stages = kMaxRawStages;
+      tile_.held = can_be_held && tile_.raw.boxed && (tile_.raw.apart || !problem_.is_padded());
       tile_.channel_bits = tile_.raw.transposed() ? tile_.raw.phase_bits : 0;
       try_stages(rows, columns);
     }
     tile_.channel_bits = 0;
+  }
+
+  /// Whether the staging threads have registers for a slab, of units that are at the same place in each. It is worth it
+  /// where slabs are used as fast as they come.
+  bool can_be_held() const {
+    return operands_ == Operands::kSplit && tile_.planes == 1 && tile_.run == 0 &&
+           tile_.steps[0].count <= traits_.batch &&
+           tile_.units * tile_.positions <= shape_.held_units * shape_.staging_threads();
   }
 
   void try_boxes(const TapRows& rows, const TapColumns& columns) {

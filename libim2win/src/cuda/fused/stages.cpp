@@ -41,7 +41,7 @@ bool fit_stages(const Problem& problem, const KernelShape& shape, Operands opera
     if (shape.takes_turns) continue;
     tile.filter_stages = kMaxFilterStages;
     if (fits()) return true;
-    const int least = of_a_batch ? tile.slab_stages : tile.slab_stages + 1;
+    const int least = tile.held ? 2 : of_a_batch ? tile.slab_stages : tile.slab_stages + 1;
     for (tile.filter_stages = 8; tile.filter_stages >= least; --tile.filter_stages)
       if (fits()) return true;
   }
@@ -66,7 +66,7 @@ int lead(const Problem& problem, const KernelShape& shape, OperandTraits traits,
 bool has_line_warp(const KernelShape& shape, OperandTraits traits, const Tile& tile) {
   // Batches of a slab, in whose time fewer warps can bring the next.
   constexpr int64_t kMany = 6;
-  return tile.raw.stages > 0 && shape.staging_warpgroups > 1 &&
+  return tile.raw.stages > 0 && shape.staging_warpgroups > 1 && !tile.held &&
          (tile.raw.transposed() || batch_count(tile, traits) >= kMany * tile.slabs());
 }
 

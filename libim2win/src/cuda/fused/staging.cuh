@@ -11,6 +11,7 @@
 #include "cuda/fused/operands.cuh"
 #include "cuda/fused/raw.cuh"
 #include "cuda/fused/slabs.cuh"
+#include "cuda/fused/split_slabs.cuh"
 #include "cuda/ptx.cuh"
 
 namespace im2win::cuda::fused {
@@ -25,7 +26,8 @@ class WindowStaging {
       : a_(a),
         block_(block),
         thread_(static_cast<int>(threadIdx.x)),
-        threads_(staging_threads<T>(a.tile)) {}
+        threads_(staging_threads<T>(a.tile)),
+        slabs_(threads_) {}
 
   __device__ __forceinline__ void run() {
     bool is_first = true;
@@ -96,14 +98,10 @@ class WindowStaging {
 
   /// See Place: of a row of positions, so many columns to the right of the first.
   __device__ __forceinline__ int offset(int image, int row, int right) const {
-    const int down = row * a_.stride_h;
     if (!raw())
-      return image * static_cast<int>(a_.stride_n) + down * a_.row_stride +
+      return image * static_cast<int>(a_.stride_n) + row * a_.stride_h * a_.row_stride +
              right * a_.column_stride;
-    const RawLines& lines = a_.tile.raw;
-    const int line = image * lines.rows + (lines.apart ? row : 0);
-    const int in_line = lines.apart ? right : down * a_.w + right;
-    return (line * a_.raw_line + in_line * a_.raw_column) * static_cast<int>(sizeof(Moved));
+    return RawUnits<T>::offset(a_, image, row, right);
   }
 
   /// A bit for each element of a unit that is in the input, where its first column is so far to the right.
@@ -127,14 +125,7 @@ class WindowStaging {
     places_ = block_.places() + tile.begin;
     from_ = origin<T>(a_, tile, 0);
     if (raw()) {
-      const int first = pixels.first(0);
-      const int before = a_.tile.raw.apart ? x0 - pixels.begin(kUnitBytes / sizeof(Moved))
-                                           : row_ * a_.w + x0 - first;
-      raw_units_.enter(
-          a_,
-          ptx::shared_address(block_.raw(0)) +
-              static_cast<uint32_t>(before * a_.raw_column * static_cast<int>(sizeof(Moved))),
-          from_ + first * a_.raw_column);
+      raw_units_.enter(a_, block_, tile, tap);
     } else {
       from_ += int64_t{row_} * a_.row_stride + int64_t{x0} * a_.column_stride;
     }
@@ -320,20 +311,17 @@ class WindowStaging {
 
   /// Reads the slab for its largest magnitude and again to split it.
   __device__ __forceinline__ void stage_split(const Source& source) {
-    const Scale scale = Scale::of(merge(!raw()              ? magnitudes_of(source)
+    const Scale scale = slabs_.scale_of(!raw()              ? magnitudes_of(source)
                                         : a_.tile.raw.boxed ? magnitudes_of_box()
-                                                            : magnitudes_of_lines()));
+                                                            : magnitudes_of_lines());
     barriers().slabs.wait_empty(cursor_);
-    if (thread_ == 0) barriers().scales[cursor_.stage] = {scale.inverse, scale.fit};
-    char* high = block_.slab(cursor_.stage);
+    slabs_.tell(scale, cursor_.stage);
+    char* const slab = block_.slab(cursor_.stage);
     const auto load = [&](const Place& place, int unit, float(&x)[kUnitElements]) {
       load_from_anywhere(source, place, unit, x);
     };
     for_units(load, [&](int offset, const float(&unit)[kUnitElements]) {
-      uint4 parts[2];
-      split_unit(unit, scale.factor, parts[0], parts[1]);
-      *reinterpret_cast<uint4*>(high + offset) = parts[0];
-      *reinterpret_cast<uint4*>(high + a_.shared.part + offset) = parts[1];
+      slabs_.store(slab + offset, a_.shared.part, unit, scale);
     });
   }
 
@@ -393,19 +381,6 @@ class WindowStaging {
     return reinterpret_cast<const float4*>(block_.raw(lines_.stage))[word];
   }
 
-  /// Over all staging threads. Two sets of results, so that one barrier is enough.
-  __device__ __forceinline__ Magnitudes merge(Magnitudes magnitudes) {
-    magnitudes.merge_warp();
-    Magnitudes* const of_warps = barriers().magnitudes[turn_];
-    turn_ ^= 1;
-    if (thread_ % 32 == 0) of_warps[thread_ / 32] = magnitudes;
-    sync();
-#pragma unroll
-    for (int i = 0; i < T::kStagingThreads / 32; ++i)
-      if (i < threads_ / 32) magnitudes.merge(of_warps[i]);
-    return magnitudes;
-  }
-
   /// What this thread stored becomes visible to those who multiply.
   __device__ __forceinline__ void release(int stage) {
     if constexpr (T::kInstructions == Instructions::kWgmma) {
@@ -426,7 +401,7 @@ class WindowStaging {
   const Place* places_ = nullptr;
   const Moved* from_ = nullptr;  // and the input from its first channel on
   RawUnits<T> raw_units_;
-  int turn_ = 0;
+  SplitSlabs<T> slabs_;
 };
 
 }  // namespace im2win::cuda::fused

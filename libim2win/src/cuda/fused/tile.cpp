@@ -115,25 +115,28 @@ int64_t batch_count(const Tile& tile, OperandTraits traits) {
 }
 
 std::string describe(const Tile& tile) {
-  return text(
-      tile.images, " images x ", tile.rows, " x ", tile.columns, ", pitch ", tile.pitch,
-      tile.run > 0                      ? " in runs"
-      : tile.column_pitch == tile.pitch ? ""
-                                        : " in strips",
-      ", ", tile.product_columns, " columns", tile.filters_in_place ? ", filters in place" : "",
-      tile.pixel_rows ? ", rows of pixels" : "",
-      tile.stored    ? ", boxes in and out"
-      : tile.boxed() ? ", boxes in"
-                     : "",
-      tile.whole_planes ? ", whole planes out" : "", ", ", tile.planes, " planes, ", tile.positions,
-      " positions x ", tile.units, " units of ", tile.unit_channels, " x ", tile.unit_columns, ", ",
-      tile.raw.stages, " x ", tile.raw.channels, " x ", tile.raw.rows,
-      tile.raw.boxed ? " boxed" : " raw", tile.raw.by_pixels ? " pixels'" : "",
-      tile.raw.apart ? " rows" : "", tile.raw.transposed() ? " transposed" : "", " lines of ",
-      tile.raw.pitch, tile.line_warp ? " by a warp, " : ", ", tile.tap_groups, " tap groups x ",
-      tile.chunks, " chunks, ", tile.steps[0].count, " steps, ", tile.slab_stages, " slabs, ",
-      tile.filter_stages, " filter stages", tile.resident ? " (resident)" : "",
-      ", shared out among ", tile.cluster_blocks());
+  return text(tile.images, " images x ", tile.rows, " x ", tile.columns, ", pitch ", tile.pitch,
+              tile.run > 0                      ? " in runs"
+              : tile.column_pitch == tile.pitch ? ""
+                                                : " in strips",
+              ", ", tile.product_columns, " columns",
+              tile.filters_in_place ? ", filters in place" : "",
+              tile.pixel_rows ? ", rows of pixels" : "",
+              tile.stored    ? ", boxes in and out"
+              : tile.boxed() ? ", boxes in"
+                             : "",
+              tile.whole_planes ? ", whole planes out" : "", ", ", tile.planes, " planes, ",
+              tile.positions, " positions x ", tile.units, " units of ", tile.unit_channels, " x ",
+              tile.unit_columns, ", ", tile.raw.stages, " x ", tile.raw.channels, " x ",
+              tile.raw.rows, tile.raw.boxed ? " boxed" : " raw",
+              tile.raw.by_pixels ? " pixels'" : "", tile.raw.apart ? " rows" : "",
+              tile.raw.transposed() ? " transposed"
+              : tile.held           ? " held"
+                                    : "",
+              " lines of ", tile.raw.pitch, tile.line_warp ? " by a warp, " : ", ", tile.tap_groups,
+              " tap groups x ", tile.chunks, " chunks, ", tile.steps[0].count, " steps, ",
+              tile.slab_stages, " slabs, ", tile.filter_stages, " filter stages",
+              tile.resident ? " (resident)" : "", ", shared out among ", tile.cluster_blocks());
 }
 
 }  // namespace im2win::cuda::fused

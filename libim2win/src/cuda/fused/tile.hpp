@@ -139,6 +139,10 @@ struct KernelShape {
   bool pixel_major = false;
   bool dense = false;  // whether positions have whole windows of their own (im2win_stem)
   bool runs = false;   // and go on from row to row of an image
+  // Of split operands: whether low products may have sums of their own, and units of a slab that a thread which
+  // stages has registers for.
+  bool low_sums = true;
+  int held_units = 0;
 
   /// Whether warpgroups share a tile's columns out, or all have all.
   constexpr bool divides_columns() const { return filters < 128 && !takes_turns; }
@@ -153,7 +157,7 @@ struct KernelShape {
   /// Of a thread that multiplies, at most.
   constexpr int registers() const { return staging_warpgroups == 1 ? 216 : 200; }
   /// Whether these suffice for sums of the low products of split operands beside those of the high ones.
-  constexpr bool has_low_sums() const { return 3 * sums() + 36 <= registers(); }
+  constexpr bool has_low_sums() const { return low_sums && 3 * sums() + 36 <= registers(); }
 
   /// Those that bring windows, at most.
   constexpr int staging_threads() const { return 128 * staging_warpgroups - kFilterThreads; }
@@ -204,7 +208,13 @@ struct RawLines {
   int32_t pixel_positions;
 
   constexpr bool transposed() const { return pixel_positions > 0; }
-  constexpr int32_t box_channels() const { return channels >> phase_bits; }
+  /// Of a box: of a phase, or neighbours of a pixel in a row of 128 bytes at most.
+  constexpr int32_t box_channels() const {
+    constexpr int32_t kMostOfPixel = kRowBytes / static_cast<int32_t>(sizeof(float));
+    return by_pixels != 0 && channels > kMostOfPixel ? kMostOfPixel : channels >> phase_bits;
+  }
+  /// Boxes of a slab's channels.
+  constexpr int32_t boxes() const { return channels / box_channels(); }
 };
 
 /// Where a unit of a swizzled row is, in units. Swizzles exchange the 16 bytes of a row according to address
@@ -255,6 +265,7 @@ struct Tile {
 
   RawLines raw;
   int32_t line_warp;  // whether raw lines have a warp of their own
+  int32_t held;       // whether those who stage hold a slab's units in registers: see HeldStaging
   int32_t slab_stages, filter_stages;
   int32_t lead;      // batches that the first warpgroup is ahead of the second
   int32_t resident;  // whether all filters stay in shared memory

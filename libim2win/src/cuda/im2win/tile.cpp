@@ -53,12 +53,17 @@ int choose_im2win_tile(const Problem& problem, int multiprocessors) {
 
 bool is_for_fmas(const Problem& problem) {
   constexpr int64_t kFewFilters = 32, kManyChannels = 4, kManyPixels = 1 << 16;
+  // More channels im2win_fused is faster at, of which a slab has 64; and those of whole slabs, of more filters.
+  constexpr int64_t kMostChannels = 256, kSlabChannels = 64, kFewestFilters = 16;
   if (problem.dtype != IM2WIN_FLOAT32 || problem.math != IM2WIN_MATH_FP32) return false;
   if (problem.r != 1 || problem.s != 1 || problem.is_padded() || !problem.input.is_nchw())
     return false;
   if (problem.stride_h > 1 || problem.stride_w > 1) return false;
-  return problem.k_per_group() <= kFewFilters && problem.n * problem.p * problem.q >= kManyPixels &&
-         problem.c_per_group() >= kManyChannels * problem.k_per_group();
+  const int64_t channels = problem.c_per_group(), filters = problem.k_per_group();
+  if (channels >= kMostChannels || (channels % kSlabChannels == 0 && filters > kFewestFilters))
+    return false;
+  return filters <= kFewFilters && problem.n * problem.p * problem.q >= kManyPixels &&
+         channels >= kManyChannels * filters;
 }
 
 std::string im2win_tile_text(const Im2winTile& tile) {
