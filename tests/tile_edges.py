@@ -37,7 +37,7 @@ DENSE = [
     # Of im2win_fused in float32, 168 columns a tile.
     Problem(n=16, c=8, h=14, w=56, k=256),
     Problem(n=48, c=8, h=14, w=56, k=64),
-    # Of im2win_fused in float32, slabs that are held: parts of rows, several rows, images and strides.
+    # Of im2win_fused in float32, slabs that are held: parts of rows, rows, images and strides.
     Problem(n=12, c=100, h=20, w=20, k=130, r=1, s=1),
     Problem(n=20, c=72, h=14, w=15, k=264, r=1, s=1),
     Problem(n=30, c=200, h=7, w=7, k=300, r=1, s=1),
