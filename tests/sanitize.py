@@ -71,16 +71,21 @@ class Memory:
         assert self._driver.cuMemFree_v2(self._base) == 0
 
 
-def run(case: Case, algorithm: str, kind: str) -> bool:
-    """Whether the algorithm took the problem; asserts that it is right."""
-    problem, (dtype, math) = case.problem, KINDS[kind]
+def descriptor(case: Case, kind: str) -> Any:
+    dtype, math = KINDS[kind]
     fields: dict[str, Any] = {"math": capi.MATHS[math]}
     for role in ("input", "filter", "output", "residual"):
         fields[f"{role}_layout"] = case.layout
     if case.epilogue:
         fields |= {"has_residual": 1, "bias_dtype": capi.DTYPE_CODES[dtype]}
         fields["activation"] = lib.IM2WIN_SILU
-    desc = capi.descriptor(problem, dtype, **fields)
+    return capi.descriptor(case.problem, dtype, **fields)
+
+
+def run(case: Case, algorithm: str, kind: str) -> bool:
+    """Whether the algorithm took the problem; asserts that it is right."""
+    problem, (dtype, math) = case.problem, KINDS[kind]
+    desc = descriptor(case, kind)
     if not capi.accepts(desc, CUDA, algorithm):
         return False
     given, expected, magnitude = values(problem, dtype, case.epilogue)
@@ -163,11 +168,7 @@ def run_all(algorithm: str, kind: str) -> list[bool]:
 def pairs() -> Iterator[tuple[str, str]]:
     """What there is to run, and the kinds of numbers that it takes."""
     for kind, algorithm in product(KINDS, im2win.algorithms("cuda")):
-        dtype, math = KINDS[kind]
-        descriptors = (
-            capi.descriptor(problem, dtype, math=capi.MATHS[math])
-            for problem in (DEPTHWISE if algorithm == "depthwise" else DENSE)
-        )
+        descriptors = (descriptor(case, kind) for case in cases(algorithm, KINDS[kind][0]))
         has_kernels = kind != "tf32" or "fused" in algorithm or algorithm == "im2win_stem"
         if has_kernels and any(capi.accepts(desc, CUDA, algorithm) for desc in descriptors):
             yield algorithm, kind

@@ -43,6 +43,7 @@ DENSE = [
     Problem(n=30, c=200, h=7, w=7, k=300, r=1, s=1),
     Problem(n=6, c=136, h=40, w=42, k=129, r=1, s=1, stride=(2, 2)),
     Problem(n=12, c=200, h=28, w=28, k=50, r=1, s=1),
+    Problem(n=8, c=264, h=28, w=31, k=50, r=1, s=1),
     # Both strips of im2win_stem, all numbers of a band's steps, and one, two and four strides.
     Problem(n=2, c=3, h=39, w=119, k=96, r=11, s=11, stride=(4, 4)),
     Problem(n=2, c=3, h=21, w=240, k=64, r=7, s=7, stride=(2, 2), padding=same(3)),
