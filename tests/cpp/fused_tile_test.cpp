@@ -442,7 +442,7 @@ int check_pixel_boxes() {
 /// and by kernels with the registers.
 int check_held() {
   int wrong = 0;
-  for (const int64_t c : {64, 128, 728}) {
+  for (const int64_t c : {128, 256, 728}) {
     const Tile tile = tile_of_pixels(Operands::kSplit, 64, c, 28, 256);
     wrong += !tile.held || !tile.raw.boxed || tile.raw.boxes() != 2 ||
              tile.units * tile.positions > 4 * kShapes[0].staging_threads();
