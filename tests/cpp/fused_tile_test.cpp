@@ -19,24 +19,23 @@ using namespace im2win;
 using namespace im2win::cuda::fused;
 
 constexpr Chip kChip = {132, 227 * 1024, true, {132, 66, 30, 15}};
-constexpr KernelShape kShapes[] = {
-    {128, 80, 56},
-    {128, 104, 88},
-    {128, 120, 120, 1},
-    {128, 160, 128},
-    {.filters = 128, .columns = 112, .low_sums = false, .held_units = 4},
-    {128, 168, 168, 1},
-    {64, 80, 48},
-    {64, 160, 88},
-    {64, 240, 168, 1},
-    {.filters = 64, .columns = 80, .low_sums = false, .held_units = 6},
-    {256, 80, 56},
-    {256, 104, 104},
-    {.filters = 64,
-     .columns = 240,
-     .least_columns = 168,
-     .staging_warpgroups = 1,
-     .takes_turns = true}};
+constexpr KernelShape kShapes[] = {{128, 80, 56},
+                                   {128, 104, 88},
+                                   {128, 120, 120, 1},
+                                   {128, 160, 128},
+                                   {.filters = 128, .columns = 112, .held_units = 4},
+                                   {128, 168, 168, 1},
+                                   {64, 80, 48},
+                                   {64, 160, 88},
+                                   {64, 240, 168, 1},
+                                   {.filters = 64, .columns = 80, .held_units = 6},
+                                   {256, 80, 56},
+                                   {256, 104, 104},
+                                   {.filters = 64,
+                                    .columns = 240,
+                                    .least_columns = 168,
+                                    .staging_warpgroups = 1,
+                                    .takes_turns = true}};
 constexpr KernelShape kPixelShapes[] = {
     {.filters = 128, .columns = 128, .staging_warpgroups = 1, .pixel_rows = true},
     {.filters = 128, .columns = 256, .staging_warpgroups = 1, .pixel_rows = true},

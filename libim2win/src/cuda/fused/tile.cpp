@@ -130,10 +130,8 @@ std::string describe(const Tile& tile) {
               tile.unit_columns, ", ", tile.raw.stages, " x ", tile.raw.channels, " x ",
               tile.raw.rows, tile.raw.boxed ? " boxed" : " raw",
               tile.raw.by_pixels ? " pixels'" : "", tile.raw.apart ? " rows" : "",
-              tile.raw.transposed() ? " transposed"
-              : tile.held           ? " held"
-                                    : "",
-              " lines of ", tile.raw.pitch, tile.line_warp ? " by a warp, " : ", ", tile.tap_groups,
+              tile.raw.transposed() ? " transposed" : "", tile.held ? " held" : "", " lines of ",
+              tile.raw.pitch, tile.line_warp ? " by a warp, " : ", ", tile.tap_groups,
               " tap groups x ", tile.chunks, " chunks, ", tile.steps[0].count, " steps, ",
               tile.slab_stages, " slabs, ", tile.filter_stages, " filter stages",
               tile.resident ? " (resident)" : "", ", shared out among ", tile.cluster_blocks());

@@ -139,9 +139,7 @@ struct KernelShape {
   bool pixel_major = false;
   bool dense = false;  // whether positions have whole windows of their own (im2win_stem)
   bool runs = false;   // and go on from row to row of an image
-  // Of split operands: whether low products may have sums of their own, and units of a slab that a thread which
-  // stages has registers for.
-  bool low_sums = true;
+  // Of a slab of split operands, that a thread which stages has registers for: see HeldStaging.
   int held_units = 0;
 
   /// Whether warpgroups share a tile's columns out, or all have all.
@@ -156,8 +154,9 @@ struct KernelShape {
   constexpr int sums() const { return (pixel_major ? filters : columns) / 2; }
   /// Of a thread that multiplies, at most.
   constexpr int registers() const { return staging_warpgroups == 1 ? 216 : 200; }
-  /// Whether these suffice for sums of the low products of split operands beside those of the high ones.
-  constexpr bool has_low_sums() const { return low_sums && 3 * sums() + 36 <= registers(); }
+  /// Whether these suffice for sums of the low products of split operands beside those of the high ones, and are not
+  /// left to those who stage.
+  constexpr bool has_low_sums() const { return held_units == 0 && 3 * sums() + 36 <= registers(); }
 
   /// Those that bring windows, at most.
   constexpr int staging_threads() const { return 128 * staging_warpgroups - kFilterThreads; }
