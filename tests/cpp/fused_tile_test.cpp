@@ -452,6 +452,40 @@ int check_held() {
   return wrong;
 }
 
+/// Units that are moved by a table of their offsets have it in shared memory, which holds them; and if the input is no
+/// words after all, there is room for a table of places instead. Rows of boxes have zeros around, those that go on have
+/// none where an input is padded.
+int check_unit_offsets() {
+  int wrong = 0, tables = 0;
+  for (const Operands operands : {Operands::kSplit, Operands::kTf32})
+    for (const int64_t size : {7, 13, 14, 28, 35, 56})
+      for (const int64_t padding : {0, 1})
+        for (const int64_t stride : {1, 2}) {
+          Problem problem = make_problem({64, 64, size, size}, 128, 3, 3, false);
+          problem.padding_top = problem.padding_bottom = padding;
+          problem.padding_left = problem.padding_right = padding;
+          problem.stride_h = problem.stride_w = stride;
+          set_outputs(problem);
+          TileChoice choice;
+          choose_tile(problem, operands, kShapes, static_cast<int>(std::size(kShapes)), kChip,
+                      choice);
+          const Tile& tile = choice.tile;
+          if (!has_unit_offsets(tile, operands)) continue;
+          ++tables;
+          const SharedLayout layout = shared_layout(tile, kShapes[choice.kernel], operands);
+          const int places = tile.positions + tile.planes * table_begins(tile);
+          const int offsets = tile.units * tile.positions_pitch + places;
+          wrong += layout.raw - layout.places < offsets * static_cast<int>(sizeof(int16_t)) ||
+                   layout.raw_stage / static_cast<int>(sizeof(float)) > INT16_MAX ||
+                   layout.total - layout.raw < places * static_cast<int>(sizeof(Place)) ||
+                   layout.total > kChip.shared_bytes;
+          wrong += tile.raw.has_zeros_around != (tile.raw.apart != 0 || padding == 0);
+        }
+  wrong += tables == 0;
+  if (wrong > 0) std::printf("%d tables of offsets are wrong\n", wrong);
+  return wrong;
+}
+
 void print_layer(const char* name, int64_t c, int64_t size, int64_t k, int64_t kernel,
                  int64_t stride) {
   for (const Operands operands : {Operands::kHalf, Operands::kSplit}) {
@@ -477,6 +511,6 @@ int main() {
   print_layer("conv12", 512, 7, 512, 3, 1);
   const int wrong = check_random_problems() + check_pixel_rows() + check_batches() +
                     check_clusters() + check_stages() + check_copies() + check_pixel_boxes() +
-                    check_held();
+                    check_held() + check_unit_offsets();
   return wrong == 0 ? 0 : 1;
 }

@@ -197,6 +197,13 @@ __device__ __forceinline__ uint16_t load_shared<uint16_t>(uint32_t address) {
 }
 
 template <>
+__device__ __forceinline__ int16_t load_shared<int16_t>(uint32_t address) {
+  int16_t x;
+  asm volatile("ld.shared.b16 %0, [%1];" : "=h"(x) : "r"(address));
+  return x;
+}
+
+template <>
 __device__ __forceinline__ float4 load_shared<float4>(uint32_t address) {
   float4 x;
   asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"

@@ -148,7 +148,6 @@ Arguments<Element>::Arguments(const Problem& problem, const TileChoice& choice,
       raw_shift(tile.raw.channels > 1 && !(tile.raw.boxed && tile.raw.apart)
                     ? static_cast<int32_t>(stride_c & (kUnitBytes - 1))
                     : 0),
-      zeros_around(tile.raw.boxed && (tile.raw.apart || !problem.is_padded())),
       reach(reach_right(problem, tile)),
       input_begin(byte_extent(problem.input, element_bytes(problem.dtype)).begin),
       input_end(byte_extent(problem.input, element_bytes(problem.dtype)).end),

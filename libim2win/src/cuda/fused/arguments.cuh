@@ -82,8 +82,7 @@ struct Arguments {
   int32_t raw_phase, raw_line;
   int32_t raw_channel,
       raw_shift;  // from a channel to the next: elements, if of a phase; and how far past 16 bytes
-  bool zeros_around;  // whether they have zeros for all that units need and the input has not
-  int32_t reach;      // input columns that a position's plane and unit reach to the right
+  int32_t reach;  // input columns that a position's plane and unit reach to the right
   int64_t input_begin, input_end;  // bytes, from element [0, 0, 0, 0], of the whole input
   // Of units that are in the input as they are, and come neither as boxes nor by lines, at a time; or 0.
   int32_t copied_bytes;
@@ -109,9 +108,12 @@ struct Arguments {
 
   /// For an input that is no words of 16 bytes.
   void refuse_words() {
-    vectors = boxed = stored = zeros_around = false;
+    vectors = boxed = stored = false;
     copied_bytes = 0;
-    if (tile.raw.boxed) tile.raw = {};
+    if (!tile.raw.boxed) return;
+    tile.raw = {};
+    tile.held = 0;
+    shared.places = shared.raw;
   }
 };
 

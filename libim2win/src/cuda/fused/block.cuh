@@ -174,6 +174,10 @@ struct Block {
   __device__ __forceinline__ Place* places() const {
     return reinterpret_cast<Place*>(dynamic_shared_memory + layout.places);
   }
+  /// Or, of units: see has_unit_offsets.
+  __device__ __forceinline__ int16_t* unit_offsets() const {
+    return reinterpret_cast<int16_t*>(places());
+  }
   __device__ __forceinline__ ColumnPlace* columns() const {
     return reinterpret_cast<ColumnPlace*>(dynamic_shared_memory + layout.columns);
   }

@@ -24,8 +24,8 @@ class BoxedTensors {
         stride_h_(problem.stride_h),
         stride_w_(problem.stride_w),
         bytes_(moved_bytes(operands)),
-        input_type_(operands == Operands::kTf32 && tile.boxed() ? CU_TENSOR_MAP_DATA_TYPE_TFLOAT32
-                                                                : type_of(operands)),
+        input_type_(operands == Operands::kTf32 ? CU_TENSOR_MAP_DATA_TYPE_TFLOAT32
+                                                : type_of(operands)),
         output_type_(type_of(operands)),
         plane_(tile.pixel_rows
                    ? pixel_rows(tile.units * tile.unit_channels)

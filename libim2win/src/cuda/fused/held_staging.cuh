@@ -1,17 +1,15 @@
 // Slabs of split operands that come in boxes and are read once: who stages holds their elements in registers until the
-// largest magnitude is known. Where a thread's units are is found once, and what else there is to know kept: the
-// kernel's parameters are in a far cache, and to ask for them takes such a loop longer than its work.
+// largest magnitude is known.
 #pragma once
 
 #include <cstdint>
 
 #include "cuda/fused/arguments.cuh"
 #include "cuda/fused/block.cuh"
-#include "cuda/fused/clear.cuh"
 #include "cuda/fused/operands.cuh"
 #include "cuda/fused/raw.cuh"
-#include "cuda/fused/slabs.cuh"
 #include "cuda/fused/split_slabs.cuh"
+#include "cuda/fused/stage_tiles.cuh"
 #include "cuda/ptx.cuh"
 
 namespace im2win::cuda::fused {
@@ -32,42 +30,37 @@ class HeldStaging {
         raw_stage_(ptx::fresh(block.layout.raw_stage)),
         slab_stages_(ptx::fresh(a.tile.slab_stages)) {
 #pragma unroll
-    for (int i = 0; i < kUnits; ++i) place(i);
+    for (int i = 0; i < kUnits; ++i) {
+      const auto [unit, position] =
+          a.positions.divide(static_cast<int>(threadIdx.x) + i * T::kStagingThreads);
+      const bool exists = unit < a.tile.units;
+      const int from =
+          RawUnits<T>::offset(a, {a, 0, position}) + RawUnits<T>::offset(a, exists ? unit : 0);
+      units_[i] = {ptx::fresh(from),
+                   ptx::fresh(exists ? a.tile.place(position, unit) * kUnitBytes : kNowhere)};
+    }
   }
 
   __device__ __forceinline__ void run() {
-    bool is_first = true;
-    for (int32_t number = first_tile(a_.tile); number < a_.tiles;
-         number += static_cast<int32_t>(gridDim.x)) {
-      for (SlabShare share(a_.tile); share.left > 0; share.leave_group(a_.tile)) {
-        raw_units_.enter(a_, block_, locate(a_, number), first_tap(a_, share.tap_group));
-        if (is_first) wait_to_stage(a_);
-        is_first = false;
+    stage_tiles(
+        a_,
+        [&](const TilePosition& tile, int tap_group) {
+          raw_units_.enter(a_, block_, tile, first_tap(a_, tap_group));
+        },
+        [&](int slabs) {
 #pragma unroll 1
-        for (int slabs = share.of_group(a_.tile); slabs > 0; --slabs) stage();
-      }
-    }
+          for (; slabs > 0; --slabs) stage();
+        });
   }
 
  private:
   static constexpr int kUnits = T::kShape.held_units, kElements = RawUnits<T>::kElements;
 
-  /// One of the thread's units: from where in a stage of lines to where in a slab.
+  /// One of the thread's units, in bytes.
   struct Unit {
     int from, to;
   };
   static constexpr int kNowhere = -1;
-
-  __device__ __forceinline__ void place(int number) {
-    const auto [unit, position] =
-        a_.positions.divide(static_cast<int>(threadIdx.x) + number * T::kStagingThreads);
-    const auto [line, column] = a_.pitch.divide(position);
-    const auto [row, image] = a_.tile_images.divide(line);
-    const bool exists = unit < a_.tile.units;
-    units_[number] = {ptx::fresh(RawUnits<T>::offset(a_, image, row, column * a_.stride_w) +
-                                 RawUnits<T>::offset(a_, exists ? unit : 0)),
-                      ptx::fresh(exists ? a_.tile.place(position, unit) * kUnitBytes : kNowhere)};
-  }
 
   __device__ __forceinline__ void stage() {
     float x[kUnits][kElements];

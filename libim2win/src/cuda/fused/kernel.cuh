@@ -17,6 +17,7 @@
 #include "cuda/fused/multiply_split.cuh"
 #include "cuda/fused/multiply_whole.cuh"
 #include "cuda/fused/pixel_rows.cuh"
+#include "cuda/fused/placed_staging.cuh"
 #include "cuda/fused/staging.cuh"
 #include "cuda/fused/tile_columns.cuh"
 #include "cuda/fused/transpose.cuh"
@@ -162,7 +163,9 @@ __device__ __forceinline__ void bring_windows(const Arguments<typename T::Elemen
       if (a.tile.raw.transposed()) return TransposedStaging<T>(a, block).run();
   }
   if constexpr (T::kShape.held_units > 0)
-    if (a.tile.held && a.tile.raw.boxed) return HeldStaging<T>(a, block).run();
+    if (a.tile.held) return HeldStaging<T>(a, block).run();
+  if constexpr (T::kInstructions == Instructions::kWgmma && !are_elements(T::kOperands))
+    if (has_unit_offsets(a.tile, T::kOperands)) return PlacedStaging<T>(a, block).run();
   if constexpr (T::kShape.pixel_rows) {
     PixelRowStaging<T>(a, block).run();
   } else {

@@ -41,6 +41,17 @@ class LinePixels {
   __device__ __forceinline__ int y(int row) const { return y0_ + row * a_.stride_h; }
   __device__ __forceinline__ int x(int column) const { return x0_ + column * a_.stride_w; }
 
+  /// What the input has of them, as seen from x(0) and y(0).
+  __device__ __forceinline__ Edges edges() const {
+    const int width = (a_.tile.pitch - 1) * a_.stride_w + a_.reach + 1;
+    return {1,
+            min(x0_, 0),
+            min(a_.w - x0_, width),
+            min(y0_, 0),
+            min(a_.h - y0_, a_.tile.box_rows * a_.stride_h),
+            min(y0_ * a_.w + x0_, 0)};
+  }
+
   /// Where lines of single rows begin: a box's with a word of so many elements, unless these are channels.
   __device__ __forceinline__ int begin(int word) const {
     if (std::is_same_v<Element, float> && a_.tile.raw.by_pixels) return x0_;
@@ -244,6 +255,28 @@ class RawUnits {
     return unit / of_box * a.raw_phase * kBytes + unit % of_box * unit_bytes(a);
   }
 
+  /// A position of a plane: its image, and how far down and to the right it is in the input, from where lines' pixels
+  /// are counted.
+  struct Position {
+    int image, row, down, right;
+
+    __device__ __forceinline__ Position(const Arguments<Element>& a, int plane, int number) {
+      const auto [line, column] = a.pitch.divide(number);
+      const auto [row_of_line, image_of_line] = a.tile_images.divide(line);
+      image = image_of_line;
+      row = row_of_line;
+      down = row * a.stride_h;
+      right = column * a.stride_w + a.tile.origin[plane];
+    }
+    __device__ __forceinline__ bool is_in(const Edges& edges) const {
+      return right >= -edges.left && right < edges.right && down >= -edges.top &&
+             down < edges.bottom;
+    }
+  };
+  __device__ __forceinline__ static int offset(const Arguments<Element>& a, const Position& at) {
+    return offset(a, at.image, at.row, at.right - a.tile.origin[0]);
+  }
+
   /// For the slabs of a tile's tap group, offsets of whose positions are from the first.
   __device__ __forceinline__ void enter(const Arguments<Element>& a, Block<T> block,
                                         const TilePosition& tile, const Tap& tap) {
@@ -284,6 +317,13 @@ class RawUnits {
     }
 #pragma unroll
     for (int e = 0; e < kElements; ++e) x[e] = ptx::load_shared<Moved>(address_[e] + from);
+  }
+
+  /// Or zeros.
+  __device__ __forceinline__ void load_if(bool exists, uint32_t from, Moved (&x)[kElements]) const {
+#pragma unroll
+    for (int e = 0; e < kElements; ++e)
+      x[e] = ptx::load_shared_if<Moved>(exists, address_[e] + from);
   }
 
   /// Zero for those that do not.

@@ -168,6 +168,7 @@ int raw_forms(const Problem& problem, Operands operands, const Tile& tile,
     RawLines box{};
     box.channels = static_cast<int32_t>(slab_channels);
     if (!box_of(problem, operands, tile, box) || !transpose(problem, operands, tile, box)) continue;
+    box.has_zeros_around = box.apart || !problem.is_padded();
     if (fits_boxes(box, tile, moved_bytes(operands))) forms[count++] = box;
   }
   if (!has_raw_lines(problem, tile, word)) return count;

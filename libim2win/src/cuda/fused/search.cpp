@@ -244,7 +244,7 @@ class Search {
     for (int i = 0; i < count; ++i) {
       tile_.raw = forms[i];
       tile_.raw.stages = kMaxRawStages;
-      tile_.held = can_be_held && tile_.raw.boxed && (tile_.raw.apart || !problem_.is_padded());
+      tile_.held = can_be_held && tile_.raw.has_zeros_around;
       tile_.channel_bits = tile_.raw.transposed() ? tile_.raw.phase_bits : 0;
       try_stages(rows, columns);
     }

@@ -53,6 +53,16 @@ struct Place {
 };
 constexpr int32_t kNowhere = INT32_MIN;
 
+/// Where units come from boxes whole or not at all, there is no Place for each position, but its offset in a stage of
+/// lines, counted in float32 elements, and before them that of each of a slab's units; or one of these, for the gaps
+/// between units and for what is outside the input and the lines have no zeros for.
+constexpr int16_t kGap = -1, kOutside = -2;
+
+constexpr bool has_unit_offsets(const Tile& tile, Operands operands) {
+  return tile.raw.boxed && (tile.raw.has_zeros_around || tile.unit_columns == 1) &&
+         !are_elements(operands) && !tile.held;
+}
+
 /// What a tile's places depend on, as far as edges of the input are concerned.
 struct Edges {
   int32_t images;  // of the tile that exist
@@ -199,17 +209,22 @@ inline SharedLayout shared_layout(const Tile& tile, const KernelShape& shape, Op
   layout.places = layout.plane_places + (tile.whole_planes ? 2 * shape.columns : 0);
   const int64_t places =
       tile.pixel_rows ? 0 : tile.positions + int64_t{tile.planes} * table_begins(tile);
+  const int64_t place_bytes = places * static_cast<int64_t>(sizeof(Place));
   const int64_t pixels = int64_t{tile.raw.pixel_positions} * pixel_table_pitch(tile);
-  const int64_t place_bytes = std::max(places * static_cast<int64_t>(sizeof(Place)),
-                                       pixels * static_cast<int64_t>(sizeof(uint16_t)));
-  layout.raw = static_cast<int32_t>(round_up(layout.places + place_bytes, kRawAlignment));
+  const int64_t table_bytes =
+      has_unit_offsets(tile, operands)
+          ? (int64_t{tile.units} * tile.positions_pitch + places) *
+                static_cast<int64_t>(sizeof(int16_t))
+          : std::max(place_bytes, pixels * static_cast<int64_t>(sizeof(uint16_t)));
+  layout.raw = static_cast<int32_t>(round_up(layout.places + table_bytes, kRawAlignment));
   layout.raw_stage = static_cast<int32_t>(
       round_up(tile.raw_lines() * tile.raw.pitch * moved_bytes(operands), kRawAlignment));
   layout.extents = layout.raw + tile.raw.stages * layout.raw_stage;
   const bool has_extents = operands == Operands::kSplit && !tile.raw.boxed;
   const int64_t extents = has_extents ? tile.raw.stages * tile.raw_lines() : 0;
-  layout.total =
-      layout.extents + static_cast<int32_t>(extents * static_cast<int64_t>(sizeof(LineExtent)));
+  const int64_t end = layout.extents + extents * static_cast<int64_t>(sizeof(LineExtent));
+  // Without boxes there are places in the room of their lines: see Arguments::refuse_words.
+  layout.total = static_cast<int32_t>(std::max(end, layout.raw + place_bytes));
   return layout;
 }
 

@@ -76,7 +76,7 @@ class WindowStaging {
     const int x0 = LinePixels<Element>(a_, tile, 0).x(0) + first;
     const int width = (a_.tile.pitch - 1) * a_.stride_w + a_.reach + 1;
     Edges edges = {a_.tile.images, 0, width};
-    if (!a_.zeros_around)
+    if (!a_.tile.raw.has_zeros_around)
       edges = {static_cast<int32_t>(min(a_.n - tile.n, int64_t{a_.tile.images})), min(x0, 0),
                min(a_.w - x0, width)};
     if (edges == barriers().placed_for) return;
@@ -250,7 +250,7 @@ class WindowStaging {
                                                      int unit, Moved (&x)[kUnitElements]) const {
     if (!raw()) return load_unit(source, place, unit, x);
     const uint32_t from = source.raw_stage + place.offset;
-    if (a_.zeros_around) return raw_units_.load(from, unit, x);
+    if (a_.tile.raw.has_zeros_around) return raw_units_.load(from, unit, x);
     const uint32_t elements =
         is_inside(place) ? raw_units_.existing(place, unit, source.channels) : 0;
     if (__all_sync(~0u, elements == raw_units_.kAll)) return raw_units_.load(from, unit, x);

@@ -194,6 +194,7 @@ struct RawLines {
   // swizzled, as positions that are read together are so far apart. A line still is all pixels, of all channels.
   int32_t by_pixels;
   int32_t apart;  // whether each row of positions has lines of its own; if not, lines go on
+  int32_t has_zeros_around;  // for all that units need and the input has not
   // Channels that are congruent modulo 2 to this power are a box: their lines begin equally far past
   // words.
   int32_t phase_bits;

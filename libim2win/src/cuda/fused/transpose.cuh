@@ -13,9 +13,8 @@
 
 #include "cuda/fused/arguments.cuh"
 #include "cuda/fused/block.cuh"
-#include "cuda/fused/clear.cuh"
 #include "cuda/fused/raw.cuh"
-#include "cuda/fused/slabs.cuh"
+#include "cuda/fused/stage_tiles.cuh"
 #include "cuda/ptx.cuh"
 
 namespace im2win::cuda::fused {
@@ -31,16 +30,9 @@ class TransposedStaging {
       : a_(a), block_(block), thread_(static_cast<int>(threadIdx.x)), lane_(thread_ % 32) {}
 
   __device__ __forceinline__ void run() {
-    bool is_first = true;
-    for (int32_t number = first_tile(a_.tile); number < a_.tiles;
-         number += static_cast<int32_t>(gridDim.x)) {
-      for (SlabShare share(a_.tile); share.left > 0; share.leave_group(a_.tile)) {
-        enter(locate(a_, number), share.tap_group);
-        if (is_first) wait_to_stage(a_);
-        is_first = false;
-        stage(share.of_group(a_.tile));
-      }
-    }
+    stage_tiles(
+        a_, [&](const TilePosition& tile, int tap_group) { enter(tile, tap_group); },
+        [&](int slabs) { stage(slabs); });
   }
 
  private:
@@ -86,16 +78,8 @@ class TransposedStaging {
     constexpr int kAny = 1 << 30;
     const bool apart = a_.tile.raw.apart != 0;
     // Columns to the right of images would be mistaken for those of the next row.
-    if (a_.zeros_around) return {1, 0, apart ? kAny : a_.w, 0, kAny, 0};
-    const LinePixels<Element> pixels(a_, tile, tap_row);
-    const int x0 = pixels.x(0), y0 = pixels.y(0);
-    const int width = (a_.tile.pitch - 1) * a_.stride_w + a_.reach + 1;
-    return {1,
-            min(x0, 0),
-            min(a_.w - x0, width),
-            min(y0, 0),
-            min(a_.h - y0, a_.tile.box_rows * a_.stride_h),
-            min(y0 * a_.w + x0, 0)};
+    if (a_.tile.raw.has_zeros_around) return {1, 0, apart ? kAny : a_.w, 0, kAny, 0};
+    return LinePixels<Element>(a_, tile, tap_row).edges();
   }
 
   /// Makes the table, in which no pixel has a position yet.
