@@ -22,6 +22,7 @@ struct CostModel::Rates {
   double slab = 0, unit = 0;
   double position = 0;  // and of its positions, rows of a box, however wide
   double boxed_slab = 0, boxed_unit = 0;
+  double group = 0, placed_unit = 0;  // of a tap group, and of each unit whose offset it changes
   double lined_slab = 0, lined_unit = 0, line = 0;
   // Of a unit of lines, for each lane that meets another in a bank of shared memory.
   double conflict = 0;
@@ -126,9 +127,10 @@ const CostModel::Rates& CostModel::rates(const Tile& tile, bool copied) const {
                                       .column = 20,
                                       .odd_column = 20,
                                       .piece = 120};
-  static constexpr Rates kGatheredTf32 = {.norm = 3.46,
-                                          .batch = 655,
-                                          .slab_end = 1240,
+  static constexpr Rates kGatheredTf32 = {.norm = 2.47,
+                                          .batch = 122,
+                                          .slab_end = 532,
+                                          .filters = 1.0 / 55,
                                           .slab = 1420,
                                           .unit = 4.9,
                                           .boxed_slab = 535,
@@ -137,9 +139,30 @@ const CostModel::Rates& CostModel::rates(const Tile& tile, bool copied) const {
                                           .lined_unit = 2.8,
                                           .line = 45,
                                           .few_threads = 2.04,
-                                          .column = 70,
-                                          .odd_column = 97,
-                                          .piece = 540};
+                                          .tile = 1994,
+                                          .column = 8.2,
+                                          .odd_column = 18.5,
+                                          .piece = 42,
+                                          .alone = 1};
+  // Where units are moved by a table of their offsets.
+  static constexpr Rates kPlacedSplit = [] {
+    Rates rates = kSplit;
+    rates.boxed_slab = 1200;
+    rates.boxed_unit = 2.3;
+    rates.group = 1800;
+    rates.placed_unit = 1;
+    rates.few_threads = 1.4;
+    return rates;
+  }();
+  static constexpr Rates kPlacedTf32 = [] {
+    Rates rates = kGatheredTf32;
+    rates.boxed_slab = 0;
+    rates.boxed_unit = 1.35;
+    rates.group = 1800;
+    rates.placed_unit = 1;
+    rates.few_threads = 1.12;
+    return rates;
+  }();
   static constexpr Rates kTransposed = {.norm = 1.73,
                                         .batch = 83,
                                         .slab_end = 14,
@@ -159,6 +182,7 @@ const CostModel::Rates& CostModel::rates(const Tile& tile, bool copied) const {
   if (tile.pixel_rows) return kPixelRows;
   if (tile.boxed()) return is_tf32 ? kBoxedTf32 : kBoxed;
   if (tile.held) return kHeld;
+  if (has_unit_offsets(tile, operands_)) return is_tf32 ? kPlacedTf32 : kPlacedSplit;
   if (split_) return kSplit;
   if (copied) return kCopied;
   // What was fitted is of bulk copies; the portable kernel keeps what it had.
@@ -243,7 +267,11 @@ double CostModel::slab_cycles(const Tile& tile, const KernelShape& shape) const 
   const double units = all_units * times * copies;
   if (tile.boxed() || tile.raw.stages == 0)
     return rates.slab + rates.unit * units + rates.position * tile.positions;
-  if (tile.raw.boxed) return rates.boxed_slab + rates.boxed_unit * units;
+  if (tile.raw.boxed) {
+    const bool stays = tile.raw.has_zeros_around && tile.run == 0;
+    const double group = rates.group + (stays ? 0 : rates.placed_unit * units);
+    return rates.boxed_slab + rates.boxed_unit * units + group / tile.chunks;
+  }
   const int64_t apart = raw_column_elements(problem_) * problem_.stride_w * moved_bytes(operands_);
   const double meetings = std::max(double(std::gcd(apart, kBankBytes)) / kBankWord, 1.0);
   const double unit = rates.lined_unit + rates.conflict * (meetings - 1);
