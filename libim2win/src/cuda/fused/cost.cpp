@@ -145,24 +145,16 @@ const CostModel::Rates& CostModel::rates(const Tile& tile, bool copied) const {
                                           .piece = 42,
                                           .alone = 1};
   // Where units are moved by a table of their offsets.
-  static constexpr Rates kPlacedSplit = [] {
-    Rates rates = kSplit;
-    rates.boxed_slab = 1200;
-    rates.boxed_unit = 2.3;
+  constexpr auto placed = [](Rates rates, double slab, double unit, double few_threads) {
+    rates.boxed_slab = slab;
+    rates.boxed_unit = unit;
     rates.group = 1800;
     rates.placed_unit = 1;
-    rates.few_threads = 1.4;
+    rates.few_threads = few_threads;
     return rates;
-  }();
-  static constexpr Rates kPlacedTf32 = [] {
-    Rates rates = kGatheredTf32;
-    rates.boxed_slab = 0;
-    rates.boxed_unit = 1.35;
-    rates.group = 1800;
-    rates.placed_unit = 1;
-    rates.few_threads = 1.12;
-    return rates;
-  }();
+  };
+  static constexpr Rates kPlacedSplit = placed(kSplit, 1200, 2.3, 1.4);
+  static constexpr Rates kPlacedTf32 = placed(kGatheredTf32, 0, 1.35, 1.12);
   static constexpr Rates kTransposed = {.norm = 1.73,
                                         .batch = 83,
                                         .slab_end = 14,
