@@ -28,6 +28,7 @@ struct CostModel::Rates {
   double conflict = 0;
   // Of words that are read to be transposed, and of the units that they become.
   double transposed_word = 0, transposed_unit = 0;
+  double run_table = 0;  // of a tile, if it is a run with a table of its own
   // Until a slab has come that has room, and a stage of filters: others come meanwhile.
   double latency = 0, filter_latency = 0;
   double few_threads = 1;  // times as long with half of the staging threads
@@ -112,7 +113,7 @@ const CostModel::Rates& CostModel::rates(const Tile& tile, bool copied) const {
                                        .stored_tile = 300,
                                        .stored_column = 18.5,
                                        .last_column = 9};
-  static constexpr Rates kGathered = {.norm = 3.3,
+  static constexpr Rates kGathered = {.norm = 2.2,
                                       .batch = 560,
                                       .slab_end = 0,
                                       .slab = 1420,
@@ -161,6 +162,7 @@ const CostModel::Rates& CostModel::rates(const Tile& tile, bool copied) const {
                                         .filters = 1.0 / 97,
                                         .transposed_word = 0.387,
                                         .transposed_unit = 0.59,
+                                        .run_table = 900,
                                         .latency = 1090,
                                         .filter_latency = 902,
                                         .tile = 2240,
@@ -252,7 +254,9 @@ double CostModel::slab_cycles(const Tile& tile, const KernelShape& shape) const 
   if (tile.raw.transposed()) {
     const double words = double(tile.raw_lines()) * tile.raw.pitch / traits_.unit_elements;
     const double word = rates.transposed_word + rates.transposed_unit * tile.raw.pixel_positions;
-    return word * words * times;
+    const bool stays = tile.run == 0 || has_table_of_rows(tile) ||
+                       has_table_of_runs(tile, problem_.w, problem_.stride_h);
+    return word * words * times + (stays ? 0 : rates.run_table / tile.slabs());
   }
   // Copies of 8 and 4 bytes take 1.5 and 2.5 times as long as one of a whole unit.
   const double copies = this->copies(tile) ? 0.5 + 0.5 * kUnitBytes / copied_bytes_ : 1;

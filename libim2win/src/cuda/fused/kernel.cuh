@@ -1,7 +1,7 @@
 // im2win_fused. Persistent blocks: one or two warpgroups bring operands to shared memory
-// (staging.cuh, transpose.cuh, boxes.cuh, and a warp of them loader.cuh), two multiply (multiply_whole.cuh,
-// multiply_split.cuh) and write (writer.cuh, box_writer.cuh). Where tiles are few, clusters of blocks
-// share them out (cluster_sums.cuh).
+// (boxes.cuh, pixel_rows.cuh, transpose.cuh, placed_staging.cuh, held_staging.cuh, staging.cuh, and a warp of
+// them loader.cuh), two multiply (multiply_whole.cuh, multiply_split.cuh) and write (writer.cuh, box_writer.cuh).
+// Where tiles are few, clusters of blocks share them out (cluster_sums.cuh).
 #pragma once
 
 #include <type_traits>
@@ -159,7 +159,7 @@ __device__ __forceinline__ void bring_windows(const Arguments<typename T::Elemen
         store_boxes<T>(a, block, warp - 1);
       return;
     }
-    if constexpr (are_elements(T::kOperands))
+    if constexpr (are_elements(T::kOperands) && !T::kShape.pixel_rows)
       if (a.tile.raw.transposed()) return TransposedStaging<T>(a, block).run();
   }
   if constexpr (T::kShape.held_units > 0)

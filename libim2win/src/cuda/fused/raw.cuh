@@ -44,12 +44,8 @@ class LinePixels {
   /// What the input has of them, as seen from x(0) and y(0).
   __device__ __forceinline__ Edges edges() const {
     const int width = (a_.tile.pitch - 1) * a_.stride_w + a_.reach + 1;
-    return {1,
-            min(x0_, 0),
-            min(a_.w - x0_, width),
-            min(y0_, 0),
-            min(a_.h - y0_, a_.tile.box_rows * a_.stride_h),
-            min(y0_ * a_.w + x0_, 0)};
+    return {1, min(x0_, 0), min(a_.w - x0_, width), min(y0_, 0),
+            min(a_.h - y0_, a_.tile.box_rows * a_.stride_h)};
   }
 
   /// Where lines of single rows begin: a box's with a word of so many elements, unless these are channels.

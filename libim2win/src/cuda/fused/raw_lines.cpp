@@ -110,8 +110,7 @@ bool pixel_boxes(const Problem& problem, Operands operands, const Tile& tile, Ra
 /// Returns whether slabs of more channels would not be better.
 bool transpose(const Problem& problem, Operands operands, const Tile& tile, RawLines& box) {
   const int phases = 1 << box.phase_bits, word = kUnitBytes / moved_bytes(operands);
-  const bool is_placed_once = tile.run == 0 || (box.apart && tile.planes == 1);
-  if (!are_elements(operands) || tile.unit_columns > 1 || !is_placed_once) return true;
+  if (!are_elements(operands) || tile.unit_columns > 1) return true;
   if (tile.units % phases != 0) return problem.c_per_group() < phases * tile.unit_channels;
   for (int plane = 0; plane < tile.planes; ++plane)
     box.pixel_positions = std::max(

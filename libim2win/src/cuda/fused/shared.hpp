@@ -70,7 +70,9 @@ struct Edges {
   int32_t right;   // columns from the first to the right edge, or all that are needed
   // Where lines of boxes go on from row to row and the input is padded.
   int32_t top = 0, bottom = 0;  // likewise, of rows
-  int32_t start = 0;  // minus how many pixels lines begin late, as none come before an image's
+  // Where lines are transposed: minus how many pixels they begin late, and where in a row a run begins that the table
+  // is of.
+  int32_t start = 0, begin = 0;
 
   bool operator==(const Edges&) const = default;
 };
@@ -79,6 +81,17 @@ struct Edges {
 /// lines, after those of a word that is not there, the position, counted from those of a run's first row;
 /// or this, if it has none.
 constexpr uint16_t kNoPosition = UINT16_MAX;
+
+/// Whether this table is the same for all runs: from a row's first column on, where lines are of rows, ...
+constexpr bool has_table_of_rows(const Tile& tile) {
+  return tile.raw.apart != 0 && tile.planes == 1;
+}
+/// ... or from where a run begins, as its positions follow each other as the pixels of an image of such a width do. If
+/// not, it is made anew for each.
+constexpr bool has_table_of_runs(const Tile& tile, int64_t w, int64_t stride_h) {
+  return tile.raw.apart == 0 && tile.planes == 1 && tile.raw.has_zeros_around && tile.pitch == w &&
+         stride_h == 1;
+}
 
 /// Of each of the positions that a pixel may have, in elements.
 constexpr int32_t pixel_table_pitch(const Tile& tile) {

@@ -59,9 +59,10 @@ class TransposedStaging {
   /// been cleared since.
   __device__ __forceinline__ void enter(const TilePosition& tile, int tap_row) {
     const LinePixels<Element> pixels(a_, tile, tap_row);
-    first_ = a_.tile.raw.apart ? pixels.x(0) : pixels.first(0);
-    begin_ = static_cast<uint32_t>(tile.begin);
-    const Edges edges = this->edges(tile, tap_row);
+    const bool apart = a_.tile.raw.apart != 0;
+    first_ = apart ? pixels.x(0) : pixels.first(0);
+    begin_ = has_table_of_rows(a_.tile) ? static_cast<uint32_t>(tile.begin) : 0;
+    const Edges edges = this->edges(pixels, tile.begin);
     if (!(edges == barriers().placed_for)) {
       sync();  // none reads the last table any more
       if (thread_ == 0) barriers().placed_for = edges;
@@ -70,26 +71,32 @@ class TransposedStaging {
       place(edges);
       sync();
       slabs_to_clear_ = a_.tile.slab_stages;
+      found_for_ = kNothing;
     }
   }
 
   /// What a tile's pixels depend on.
-  __device__ __forceinline__ Edges edges(const TilePosition& tile, int tap_row) const {
+  __device__ __forceinline__ Edges edges(const LinePixels<Element>& pixels, int begin) const {
     constexpr int kAny = 1 << 30;
     const bool apart = a_.tile.raw.apart != 0;
     // Columns to the right of images would be mistaken for those of the next row.
-    if (a_.tile.raw.has_zeros_around) return {1, 0, apart ? kAny : a_.w, 0, kAny, 0};
-    return LinePixels<Element>(a_, tile, tap_row).edges();
+    Edges edges = {1, 0, apart ? kAny : a_.w, 0, kAny};
+    if (!a_.tile.raw.has_zeros_around) edges = pixels.edges();
+    if (has_table_of_rows(a_.tile) || has_table_of_runs(a_.tile, a_.w, a_.stride_h)) return edges;
+    edges.begin = begin;
+    if (!apart) edges.start = pixels.y(0) * a_.w + pixels.x(0) - first_;
+    return edges;
   }
 
   /// Makes the table, in which no pixel has a position yet.
   __device__ __forceinline__ void place(const Edges& edges) const {
-    const int row_places = a_.tile.plane_positions + table_begins(a_.tile);
+    const int row_places =
+        a_.tile.plane_positions + (has_table_of_rows(a_.tile) ? table_begins(a_.tile) : 0);
     const RawLines& lines = a_.tile.raw;
     for (int plane = 0; plane < a_.tile.planes; ++plane) {
       uint16_t* const positions = table() + planes_alike(a_.tile, plane, a_.stride_w) * pitch();
       for (int i = thread_; i < row_places; i += kThreads) {
-        const auto [line, column] = a_.pitch.divide(i);
+        const auto [line, column] = a_.pitch.divide(edges.begin + i);
         const auto [row, image] = a_.tile_images.divide(line);
         const int right = column * a_.stride_w + a_.tile.origin[plane], down = row * a_.stride_h;
         if (right < -edges.left || right >= edges.right || down < -edges.top ||
@@ -169,12 +176,13 @@ class TransposedStaging {
     }
   }
 
-  /// Pixels that have several positions are read as often.
-  __device__ __forceinline__ void stage_found(int count) {
+  /// Finds them, unless they are those of the last tap group: they depend on the table, on where in it a run begins, and
+  /// on where in a word lines do. Pixels that have several positions are read as often.
+  __device__ __forceinline__ void find_moves(int moves) {
+    const uint32_t found_for = begin_ * kWord + (static_cast<uint32_t>(first_) & (kWord - 1));
+    if (found_for == found_for_) return;
+    found_for_ = found_for;
     const int places = a_.tile.raw.pixel_positions;
-    const int moves = this->moves(unit_bits(), thread_ / 32) * places;
-    // In units: where from, and where to.
-    int32_t found[kFound] = {};
     int number = 0, place = 0;
 #pragma unroll
     for (int i = 0; i < kFound; ++i) {
@@ -182,11 +190,16 @@ class TransposedStaging {
       const Move move = find(number, unit_bits());
       const uint32_t pixel = move.pixel + static_cast<uint32_t>(place * pitch()) * kElementBytes;
       const uint32_t to = move.to + place_of(ptx::load_shared<uint16_t>(pixel));
-      found[i] = static_cast<int32_t>(move.from / kUnitBytes << 16 | to / kUnitBytes);
+      found_[i] = static_cast<int32_t>(move.from / kUnitBytes << 16 | to / kUnitBytes);
       if (++place < places) continue;
       place = 0;
       ++number;
     }
+  }
+
+  __device__ __forceinline__ void stage_found(int count) {
+    const int moves = this->moves(unit_bits(), thread_ / 32) * a_.tile.raw.pixel_positions;
+    find_moves(moves);
     for (; count > 0; --count)
       fill([&](uint32_t lines, uint32_t slab) {
 #pragma unroll
@@ -196,7 +209,7 @@ class TransposedStaging {
 #pragma unroll
           for (int i = 0; i < kEach; ++i) {
             // The compiler would rather keep what follows from it.
-            const auto move = static_cast<uint32_t>(ptx::fresh(found[first + i]));
+            const auto move = static_cast<uint32_t>(ptx::fresh(found_[first + i]));
             to[i] = slab + (move & 0xffff) * kUnitBytes;
             ptx::load_matrices_transposed(lines + (move >> 16) * kUnitBytes, units[i]);
           }
@@ -274,8 +287,12 @@ class TransposedStaging {
   Cursor cursor_, lines_;  // of slabs and of raw lines
   int thread_, lane_;
   int first_ = 0;       // the first line's first pixel, as far as it is known to words
-  uint32_t begin_ = 0;  // of a run
+  uint32_t begin_ = 0;  // of a run in a table of rows
   int slabs_to_clear_ = 0;
+  // The warp's moves, in units: where from, and where to; and what they depend on.
+  static constexpr uint32_t kNothing = UINT32_MAX;
+  int32_t found_[kFound] = {};
+  uint32_t found_for_ = kNothing;
 };
 
 }  // namespace im2win::cuda::fused
