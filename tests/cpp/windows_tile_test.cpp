@@ -138,7 +138,7 @@ void check_layers(im2win_dtype dtype, bool is_nhwc) {
 void check_choice() {
   const auto is_staged = [](im2win_dtype dtype, bool is_nhwc, int64_t n, int64_t c,
                             const Axis& down, const Axis& along) {
-    const Problem problem = layer(dtype, is_nhwc, n, c, down, along);
+    const Problem problem = with_images_as_rows(layer(dtype, is_nhwc, n, c, down, along));
     const auto tile = choose(problem);
     return tile && windows_cost(problem, *tile, kMultiprocessors) <=
                        gather_cost(problem, choose_gather_tile(problem, true), kMultiprocessors);
@@ -150,8 +150,9 @@ void check_choice() {
     };
     expect(!is_staged(dtype, true, 32, 512, one, {1000, 31, 1, 15, 1}), "long rows of pixels");
     expect(is_staged(dtype, false, 32, 512, one, {1000, 31, 1, 15, 1}), "rows of many taps");
-    expect(!is_staged(dtype, false, 32, 768, one, {1000, 7, 1, 3, 1}), "rows of few");
-    expect(!is_staged(dtype, false, 16, 512, one, {3200, 3, 1, 128, 128}), "dilated rows");
+    expect(is_staged(dtype, false, 32, 768, one, {1000, 7, 1, 3, 1}), "or of few");
+    expect(is_staged(dtype, false, 16, 512, one, {3200, 3, 1, 128, 128}), "dilated rows");
+    expect(!is_staged(dtype, true, 16, 512, one, {3200, 3, 1, 128, 128}), "but not in NHWC");
     expect(is_square(false, 64, 384, {27, 7, 1, 3, 1}), "windows that overlap");
     expect(is_square(true, 128, 60, {28, 9, 1, 4, 1}), "in NHWC, too");
     expect(is_square(false, 32, 728, {33, 3, 1, 2, 2}), "dilated windows in NCHW");
@@ -166,10 +167,35 @@ void check_choice() {
   }
 }
 
+/// Images of one row in NCHW are rows of one, of which a thread has four.
+void check_rows() {
+  const Axis one{1, 1, 1, 0, 1}, line{1000, 31, 1, 15, 1};
+  const auto of = [&](bool is_nhwc, const Axis& down) {
+    return layer(IM2WIN_FLOAT16, is_nhwc, 32, 512, down, line);
+  };
+  const auto is_merged = [](const Problem& problem) {
+    return with_images_as_rows(problem).n < problem.n;
+  };
+  const Problem rows = with_images_as_rows(of(false, one));
+  expect(rows.n == 1 && rows.h == 32 && rows.p == 32 && rows.input.size[2] == 32 &&
+             rows.input.stride[2] == 512 * 1000,
+         "images of a row are rows of one");
+  const auto tile = choose(rows);
+  expect(tile && tile->thread_rows == WindowsTile::kRows, "a thread has rows of several images");
+  check(rows);
+  expect(!is_merged(of(true, one)), "pixels' rows stay apart");
+  expect(!is_merged(of(false, {9, 1, 1, 0, 1})), "and images of several");
+  expect(!is_merged(of(false, {1, 1, 1, 1, 1})) && !is_merged(of(false, {1, 3, 1, 1, 1})),
+         "and those that are padded");
+  expect(!is_merged(layer(IM2WIN_FLOAT16, false, 1 << 12, 1 << 10, one, line)),
+         "and what 32 bits do not count");
+}
+
 }  // namespace
 
 int main() {
   check_choice();
+  check_rows();
   for (const im2win_dtype dtype : {IM2WIN_FLOAT32, IM2WIN_FLOAT16})
     for (const bool is_nhwc : {false, true}) check_layers(dtype, is_nhwc);
   const Axis wide{1 << 20, 100, 1, 0, 1}, vast{int64_t{1} << 32, 3, 1, 0, 1};

@@ -235,7 +235,8 @@ std::unique_ptr<Convolution> configure_plane_matrix(const Problem& problem, cons
 }
 
 template <class Element>
-std::unique_ptr<Convolution> configure_windows(const Problem& problem, const Target& target) {
+std::unique_ptr<Convolution> configure_windows(const Problem& images, const Target& target) {
+  const Problem problem = with_images_as_rows(images);
   const int64_t number = multiprocessors(target.device);
   const auto tile = choose_windows_tile(problem, number);
   const GatherTile other = choose_gather_tile(problem, true);

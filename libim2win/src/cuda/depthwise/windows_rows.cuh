@@ -35,10 +35,13 @@ struct WindowsAxis {
 struct WindowsLayout {
   int channel, row, column;
 
-  /// Of dense images of c channels.
-  static WindowsLayout of(bool is_pixel_major, int64_t c, int64_t h, int64_t w) {
-    if (is_pixel_major) return {1, static_cast<int>(w * c), static_cast<int>(c)};
-    return {static_cast<int>(h * w), static_cast<int>(w), 1};
+  explicit WindowsLayout(const Tensor& tensor) {
+    const auto step = [&](int axis) {
+      return tensor.size[axis] > 1 ? static_cast<int>(tensor.stride[axis]) : 0;
+    };
+    channel = step(1);
+    row = step(2);
+    column = step(3);
   }
 };
 
@@ -77,8 +80,8 @@ struct WindowsGrid {
         planes(tile.is_pixel_major ? 1 : tile.channels),
         comb_pitch(tile.comb_pitch(along.inputs.divisor)),
         comb_passes(tile.column_passes / tile.combs),
-        input(WindowsLayout::of(tile.is_pixel_major, problem.c, problem.h, problem.w)),
-        output(WindowsLayout::of(tile.is_pixel_major, problem.c, problem.p, problem.q)),
+        input(problem.input),
+        output(problem.output),
         c(static_cast<int>(problem.c)),
         h(static_cast<int>(problem.h)),
         w(static_cast<int>(problem.w)),

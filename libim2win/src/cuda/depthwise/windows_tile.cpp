@@ -4,6 +4,7 @@
 #include <array>
 #include <initializer_list>
 #include <numeric>
+#include <utility>
 
 #include "checked.hpp"
 #include "cuda/depthwise/tile.hpp"
@@ -16,10 +17,12 @@ using Tile = WindowsTile;
 constexpr int64_t kBanks = 32;  // of shared memory, a float wide
 constexpr int kLanes = 32;      // of a warp
 
+constexpr int64_t kMostOfImage = 1 << 30;  // elements, which 32-bit arithmetic takes
+
 /// Sizes that 32-bit arithmetic within an image takes, and such steps in it.
 bool is_narrow(const Problem& problem) {
-  constexpr int64_t kMost = 1 << 30, kMostStep = 1 << 14;
-  return has_images_of(problem, kMost) && problem.n < kMost &&
+  constexpr int64_t kMostStep = 1 << 14;
+  return has_images_of(problem, kMostOfImage) && problem.n < kMostOfImage &&
          std::max({problem.stride_h, problem.stride_w, problem.dilation_h, problem.dilation_w}) <
              kMostStep;
 }
@@ -195,6 +198,22 @@ int choose_team_lanes(const Problem& problem, const Comb& along, const Tile& til
 }
 
 }  // namespace
+
+Problem with_images_as_rows(Problem problem) {
+  const bool is_line = problem.h == 1 && problem.r == 1 && problem.p == 1 &&
+                       problem.padding_top == 0 && problem.padding_bottom == 0;
+  if (problem.n <= 1 || !is_line || is_pixel_major(problem) ||
+      exceeds(kMostOfImage, {problem.n, problem.c, problem.padded_w()}) ||
+      exceeds(kMostOfImage, {problem.n, problem.c, problem.q}))
+    return problem;
+  for (Tensor* tensor : {&problem.input, &problem.output, &problem.residual}) {
+    std::swap(tensor->size[0], tensor->size[2]);
+    tensor->stride[2] = tensor->stride[0];
+  }
+  problem.h = problem.p = problem.n;
+  problem.n = problem.stride_h = 1;
+  return problem;
+}
 
 Comb Comb::vertical(const Problem& problem) {
   return comb(problem.p, problem.r, problem.stride_h, problem.dilation_h);

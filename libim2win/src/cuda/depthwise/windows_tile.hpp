@@ -60,7 +60,11 @@ struct WindowsTile {
 /// Floats from the taps of a pass in a row to those in the next: words, which lanes read at once.
 constexpr int windows_taps_pitch(int pass_taps) { return pass_taps > 4 ? 8 : 4; }
 
-/// For dense NCHW and NHWC. Nothing where a tile does not fit shared memory. The device runs
+/// Images of one row in NCHW, as in one dimension, as rows of one image: a block then has several, and a thread four. The
+/// problem itself where it has no such form.
+Problem with_images_as_rows(Problem problem);
+
+/// For dense NCHW and NHWC, and such rows. Nothing where a tile does not fit shared memory. The device runs
 /// `multiprocessors` times some blocks at a time.
 std::optional<WindowsTile> choose_windows_tile(const Problem& problem, int64_t multiprocessors);
 /// In cycles of a multiprocessor, about.
