@@ -92,6 +92,24 @@ DENSE = [
         )
         for problem in (plane, plane)
     ),
+    # Of im2win_fused with 16 bits in NCHW, runs whose lines are transposed: with a table for each,
+    # as they are padded, strided or dilated or have several planes, and with one for all. Every
+    # other one is aligned.
+    *(
+        problem
+        for run in (
+            Problem(n=2, c=128, h=11, w=16, k=20, s=5, padding=same(2)),
+            Problem(c=64, h=22, w=44, k=20, r=5, s=7, padding=same(6)),
+            Problem(n=2, c=64, h=7, w=38, k=20, r=1, dilation=(6, 6)),
+            Problem(c=72, h=29, w=18, k=20, r=5, s=5, stride=(2, 2), padding=same(3)),
+            Problem(n=3, c=64, h=20, w=67, k=300, r=1, padding=same(2)),
+            Problem(n=5, c=64, h=18, w=69, k=20, r=5),
+            Problem(n=3, c=8, h=42, w=60, k=72, padding=same(6), dilation=(2, 2)),
+            Problem(c=128, h=38, w=42, k=130, padding=same(6), dilation=(6, 6)),
+            Problem(n=8, c=16, h=29, w=88, k=130, r=1, s=5, stride=(2, 2), padding=same(2)),
+        )
+        for problem in (run, run)
+    ),
     # Rows of pixels in NCHW, with all shapes of tiles, and ends of rows, channels and filters.
     *(
         problem
@@ -265,6 +283,9 @@ DEPTHWISE = [
     Problem(c=8, h=30, w=33, k=8, r=4, s=6, stride=(3, 2), dilation=(2, 4), groups=8),
     Problem(c=18, w=700, h=1, k=18, r=1, s=31, padding=((0, 0), (15, 15)), groups=18),
     Problem(c=3, h=45, w=50, k=3, r=31, s=29, padding=same(14), groups=3),
+    # And rows of several images, as those of one in NCHW.
+    Problem(n=6, c=18, h=1, w=700, k=18, r=1, s=31, padding=((0, 0), (15, 15)), groups=18),
+    Problem(n=21, c=5, h=1, w=301, k=5, r=1, dilation=(1, 20), groups=5),
     # Windows with little in common: words of 16 bytes and of four elements, aligned and not, lanes
     # of parts of a pixel, weights in several parts, and distances of 64 bits.
     *(
