@@ -113,7 +113,7 @@ const CostModel::Rates& CostModel::rates(const Tile& tile, bool copied) const {
                                        .stored_tile = 300,
                                        .stored_column = 18.5,
                                        .last_column = 9};
-  static constexpr Rates kGathered = {.norm = 2.2,
+  static constexpr Rates kGathered = {.norm = 2.5,
                                       .batch = 560,
                                       .slab_end = 0,
                                       .slab = 1420,

@@ -183,18 +183,30 @@ class TransposedStaging {
     if (found_for == found_for_) return;
     found_for_ = found_for;
     const int places = a_.tile.raw.pixel_positions;
-    int number = 0, place = 0;
+    const int groups = (moves + kEach - 1) / kEach;
+    int number = (groups * kEach - 1) / places, place = (groups * kEach - 1) % places;
+    // Some at a time, the last ones first, which the others push on: there are no registers by number, and if each had
+    // instructions of its own, these would come late.
+#pragma unroll 1
+    for (int group = 0; group < groups; ++group) {
 #pragma unroll
-    for (int i = 0; i < kFound; ++i) {
-      if (i / kEach * kEach >= moves) break;
-      const Move move = find(number, unit_bits());
-      const uint32_t pixel = move.pixel + static_cast<uint32_t>(place * pitch()) * kElementBytes;
-      const uint32_t to = move.to + place_of(ptx::load_shared<uint16_t>(pixel));
-      found_[i] = static_cast<int32_t>(move.from / kUnitBytes << 16 | to / kUnitBytes);
-      if (++place < places) continue;
-      place = 0;
-      ++number;
+      for (int i = kFound - 1; i >= kEach; --i) found_[i] = found_[i - kEach];
+#pragma unroll
+      for (int i = kEach - 1; i >= 0; --i) {
+        found_[i] = found_move(number, place);
+        if (--place >= 0) continue;
+        place = places - 1;
+        --number;
+      }
     }
+  }
+
+  /// In units: where from, and where to.
+  __device__ __forceinline__ int32_t found_move(int number, int place) const {
+    const Move move = find(number, unit_bits());
+    const uint32_t pixel = move.pixel + static_cast<uint32_t>(place * pitch()) * kElementBytes;
+    const uint32_t to = move.to + place_of(ptx::load_shared<uint16_t>(pixel));
+    return static_cast<int32_t>(move.from / kUnitBytes << 16 | to / kUnitBytes);
   }
 
   __device__ __forceinline__ void stage_found(int count) {
@@ -289,7 +301,7 @@ class TransposedStaging {
   int first_ = 0;       // the first line's first pixel, as far as it is known to words
   uint32_t begin_ = 0;  // of a run in a table of rows
   int slabs_to_clear_ = 0;
-  // The warp's moves, in units: where from, and where to; and what they depend on.
+  // The warp's moves, and what they depend on.
   static constexpr uint32_t kNothing = UINT32_MAX;
   int32_t found_[kFound] = {};
   uint32_t found_for_ = kNothing;
