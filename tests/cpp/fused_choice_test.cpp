@@ -1,8 +1,10 @@
 // Which tiles of im2win_fused are chosen, and what they come with. It also prints those of the paper's layers.
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <iterator>
+#include <set>
 
 #include "cuda/fused/shared.hpp"
 #include "cuda/fused/tile.hpp"
@@ -130,6 +132,61 @@ int check_unit_offsets() {
   return wrong;
 }
 
+/// Of a run of transposed lines, from such a column of such a row of the input on: pixels that are not in its line,
+/// wherever in a word this begins, or have two positions of a plane.
+int misplaced_pixels(const Problem& problem, const Tile& tile, int64_t y0, int begin) {
+  constexpr int64_t kLatest = kUnitBytes / 2 - 1;  // in a word
+  const int64_t x0 = -problem.padding_left, w = problem.w;
+  const int64_t first = std::max<int64_t>(y0 * w + std::min(x0 + begin * problem.stride_w, w), 0);
+  int wrong = 0;
+  for (int plane = 0; plane < tile.planes; ++plane) {
+    std::set<int64_t> pixels;
+    for (int at = begin; at < begin + tile.plane_positions; ++at) {
+      const int64_t y = y0 + at / tile.pitch * problem.stride_h;
+      const int64_t x = x0 + at % tile.pitch * problem.stride_w + tile.origin[plane];
+      // Rows below an image that is not padded have positions, too.
+      const bool is_row = tile.raw.has_zeros_around || (y >= 0 && y < problem.h);
+      if (!is_row || x < 0 || x >= w) continue;
+      const int64_t pixel = y * w + x - first;
+      wrong += pixel < 0 || pixel + kLatest >= int64_t{tile.raw.rows} * tile.raw.pitch ||
+               !pixels.insert(pixel).second;
+    }
+    wrong +=
+        planes_alike(tile, plane, static_cast<int>(problem.stride_w)) >= tile.raw.pixel_positions;
+  }
+  return wrong;
+}
+
+/// Tables of runs whose lines go on from row to row have room for all pixels of any run.
+int check_pixel_tables() {
+  int wrong = 0, tables = 0;
+  for (const int64_t size : {11, 24, 33})
+    for (const int64_t taps : {1, 3, 7})
+      for (const int64_t padding : {0, 1, 6})
+        for (const int64_t stride : {1, 2})
+          for (const int64_t dilation : {1, 6})
+            for (const KernelShape& shape : kShapes) {
+              Problem problem = make_problem({3, 64, 33, size}, 128, 3, taps, false);
+              problem.padding_top = problem.padding_bottom = padding;
+              problem.padding_left = problem.padding_right = padding;
+              problem.stride_h = problem.stride_w = stride;
+              problem.dilation_w = dilation;
+              set_outputs(problem);
+              TileChoice choice;
+              if (problem.q < 1 || !choose_tile(problem, Operands::kHalf, &shape, 1, kChip, choice))
+                continue;
+              const Tile& tile = choice.tile;
+              if (!tile.raw.transposed() || tile.run == 0 || tile.raw.apart != 0) continue;
+              ++tables;
+              for (int begin = 0; begin < tile.pitch; ++begin)
+                for (const int64_t y0 : {-padding, int64_t{5}, problem.h - 1})
+                  wrong += misplaced_pixels(problem, tile, y0, begin);
+            }
+  if (wrong > 0 || tables == 0)
+    std::printf("%d pixels of %d tables are misplaced\n", wrong, tables);
+  return wrong + (tables == 0);
+}
+
 void print_layer(const char* name, int64_t c, int64_t size, int64_t k, int64_t kernel,
                  int64_t stride) {
   for (const Operands operands : {Operands::kHalf, Operands::kSplit}) {
@@ -154,6 +211,6 @@ int main() {
   print_layer("conv8", 64, 112, 128, 3, 1);
   print_layer("conv12", 512, 7, 512, 3, 1);
   const int wrong = check_clusters() + check_stages() + check_copies() + check_pixel_boxes() +
-                    check_held() + check_unit_offsets();
+                    check_held() + check_unit_offsets() + check_pixel_tables();
   return wrong == 0 ? 0 : 1;
 }
