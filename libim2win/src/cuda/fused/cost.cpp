@@ -28,7 +28,8 @@ struct CostModel::Rates {
   double conflict = 0;
   // Of words that are read to be transposed, and of the units that they become.
   double transposed_word = 0, transposed_unit = 0;
-  double run_table = 0;  // of a tile, if it is a run with a table of its own
+  // Of a run: its table, if that is its own, and finding anew where units of a tap group go.
+  double run_table = 0, run_unit = 0;
   // Until a slab has come that has room, and a stage of filters: others come meanwhile.
   double latency = 0, filter_latency = 0;
   double few_threads = 1;  // times as long with half of the staging threads
@@ -163,6 +164,7 @@ const CostModel::Rates& CostModel::rates(const Tile& tile, bool copied) const {
                                         .transposed_word = 0.387,
                                         .transposed_unit = 0.59,
                                         .run_table = 900,
+                                        .run_unit = 0.1,
                                         .latency = 1090,
                                         .filter_latency = 902,
                                         .tile = 2240,
@@ -254,9 +256,7 @@ double CostModel::slab_cycles(const Tile& tile, const KernelShape& shape) const 
   if (tile.raw.transposed()) {
     const double words = double(tile.raw_lines()) * tile.raw.pitch / traits_.unit_elements;
     const double word = rates.transposed_word + rates.transposed_unit * tile.raw.pixel_positions;
-    const bool stays = tile.run == 0 || has_table_of_rows(tile) ||
-                       has_table_of_runs(tile, problem_.w, problem_.stride_h);
-    return word * words * times + (stays ? 0 : rates.run_table / tile.slabs());
+    return word * words * times + (tile.run > 0 ? run_cycles(tile, shape, words) : 0);
   }
   // Copies of 8 and 4 bytes take 1.5 and 2.5 times as long as one of a whole unit.
   const double copies = this->copies(tile) ? 0.5 + 0.5 * kUnitBytes / copied_bytes_ : 1;
@@ -272,6 +272,15 @@ double CostModel::slab_cycles(const Tile& tile, const KernelShape& shape) const 
   const double meetings = std::max(double(std::gcd(apart, kBankBytes)) / kBankWord, 1.0);
   const double unit = rates.lined_unit + rates.conflict * (meetings - 1);
   return rates.lined_slab + unit * units + rates.line * double(tile.raw_lines());
+}
+
+double CostModel::run_cycles(const Tile& tile, const KernelShape& shape, double words) const {
+  const Rates& rates = this->rates(tile, false);
+  const bool shares_table =
+      has_table_of_rows(tile) || has_table_of_runs(tile, problem_.w, problem_.stride_h);
+  const double table = shares_table ? 0 : rates.run_table / tile.slabs();
+  const double moves = rates.run_unit * words * tile.raw.pixel_positions / tile.chunks;
+  return (table + moves) * (shape.staging_warpgroups < 2 ? 2 : 1);
 }
 
 }  // namespace im2win::cuda::fused

@@ -32,6 +32,8 @@ class CostModel {
   }
   double write_cycles(const Tile& tile, const KernelShape& shape) const;
   double slab_cycles(const Tile& tile, const KernelShape& shape) const;
+  /// Of a slab of so many words that are transposed, if the tile is a run: what is the same for all boxes.
+  double run_cycles(const Tile& tile, const KernelShape& shape, double words) const;
   /// Of the kernel that packs filters, if these do not come as they are.
   double pack_cycles(const Tile& tile) const;
   /// Of adding a cluster's sums.
