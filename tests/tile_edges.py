@@ -101,11 +101,12 @@ DENSE = [
             Problem(n=2, c=128, h=11, w=16, k=20, s=5, padding=same(2)),
             Problem(c=64, h=22, w=44, k=20, r=5, s=7, padding=same(6)),
             Problem(n=2, c=64, h=7, w=38, k=20, r=1, dilation=(6, 6)),
-            Problem(c=72, h=29, w=18, k=20, r=5, s=5, stride=(2, 2), padding=same(3)),
+            Problem(c=16, h=18, w=78, k=20),
+            Problem(n=3, c=64, h=32, w=83, k=20, r=5, stride=(2, 2), padding=same(2)),
             Problem(n=3, c=64, h=20, w=67, k=300, r=1, padding=same(2)),
-            Problem(n=5, c=64, h=18, w=69, k=20, r=5),
-            Problem(n=3, c=8, h=42, w=60, k=72, padding=same(6), dilation=(2, 2)),
-            Problem(c=128, h=38, w=42, k=130, padding=same(6), dilation=(6, 6)),
+            Problem(c=128, h=44, w=21, k=300, padding=same(1)),
+            Problem(n=8, c=16, h=42, w=68, k=64, r=1, padding=same(1), dilation=(6, 6)),
+            Problem(n=8, c=16, h=8, w=83, k=512, r=1, s=7, padding=same(1)),
             Problem(n=8, c=16, h=29, w=88, k=130, r=1, s=5, stride=(2, 2), padding=same(2)),
         )
         for problem in (run, run)
