@@ -17,7 +17,7 @@ _MOST_INPUTS = 1000  # more of the smallest take longer to make than to time
 
 
 def rotating_inputs(shape: Sequence[int], make: Callable[[], Any], itemsize: int = 4) -> list[Any]:
-    """Enough inputs of this shape to pass the L2 cache, up to a thousand; one where one is enough."""
+    """Enough inputs of this shape to pass the L2 cache, or a thousand; one where one is enough."""
     one = itemsize * torch.Size(shape).numel()
     l2 = torch.cuda.get_device_properties("cuda").L2_cache_size
     return [make() for _ in range(min(max(1, -(-_L2_MULTIPLE * l2 // one)), _MOST_INPUTS))]
