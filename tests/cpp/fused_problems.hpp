@@ -57,6 +57,14 @@ inline void set_outputs(Problem& problem) {
                       problem.dilation_w, problem.stride_w);
 }
 
+/// Windows with such a step and as much padding on all sides, and their outputs.
+inline void set_windows(Problem& problem, int64_t padding, int64_t stride) {
+  problem.padding_top = problem.padding_bottom = padding;
+  problem.padding_left = problem.padding_right = padding;
+  problem.stride_h = problem.stride_w = stride;
+  set_outputs(problem);
+}
+
 /// Of the blocks that share a tile's slabs out: all slabs one after the other, and enough batches for each
 /// that its first warpgroup lets the second start.
 inline int misshared_slabs(const Tile& tile, OperandTraits traits) {
