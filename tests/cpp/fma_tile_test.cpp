@@ -1,4 +1,4 @@
-// The tiles of im2win_fma, and when it is chosen: as measured on an H200.
+// The tiles of im2win_fma.
 
 #include <algorithm>
 #include <cstdint>
@@ -8,6 +8,7 @@
 #include <optional>
 #include <random>
 
+#include "cuda/fma_strips/choice.hpp"
 #include "cuda/fma_strips/tile.hpp"
 #include "descriptors.hpp"
 #include "expect.hpp"
@@ -20,20 +21,6 @@ using namespace im2win;
 using namespace im2win::cuda;
 
 constexpr int kMultiprocessors = 132;
-
-Tensor dense(int64_t n, int64_t c, int64_t h, int64_t w, bool is_channels_last) {
-  if (is_channels_last) return {{n, c, h, w}, {c * h * w, 1, w * c, c}};
-  return {{n, c, h, w}, {c * h * w, h * w, w, 1}};
-}
-
-/// Square sizes.
-Problem layer(int64_t n, int64_t c, int64_t size, int64_t k, int64_t kernel, int64_t padding = 0,
-              int64_t stride = 1, bool is_channels_last = false) {
-  Problem problem = square_layer(n, c, size, k, kernel, padding, stride);
-  problem.input = dense(n, c, size, size, is_channels_last);
-  problem.output = dense(n, k, problem.p, problem.q, is_channels_last);
-  return problem;
-}
 
 /// Whether all that a block's windows have is where its threads read.
 void check_tile(const Problem& problem, int vector) {
@@ -68,7 +55,8 @@ void check_tiles() {
           for (int64_t filters : {1, 2, 3, 4, 5, 21})
             for (int vector : {1, 4})
               if (channels % vector == 0)
-                check_tile(layer(2, channels, size, filters, kernel, kernel / 2, stride), vector);
+                check_tile(dense_layer(2, channels, size, filters, kernel, kernel / 2, stride),
+                           vector);
 }
 
 /// Lanes of a quarter of a warp read every word, or every other one, of a row.
@@ -83,21 +71,23 @@ void check_banks() {
 }
 
 void check_single_rows() {
-  const Problem row = fma_strips::as_single_rows(layer(2, 64, 20, 3, 1));
+  const Problem row = fma_strips::as_single_rows(dense_layer(2, 64, 20, 3, 1));
   expect(row.h == 1 && row.w == 400 && row.p == 1 && row.q == 400, "1x1 windows have one row");
   expect(row.input.size[3] == 400 && row.output.size[3] == 400, "and so have their tensors");
-  expect(fma_strips::as_single_rows(layer(2, 64, 20, 3, 1, 0, 2)).h == 20, "but not with steps");
-  expect(fma_strips::as_single_rows(layer(2, 64, 20, 3, 3, 1)).h == 20, "nor do larger ones");
+  expect(fma_strips::as_single_rows(dense_layer(2, 64, 20, 3, 1, 0, 2)).h == 20,
+         "but not with steps");
+  expect(fma_strips::as_single_rows(dense_layer(2, 64, 20, 3, 3, 1)).h == 20, "nor do larger ones");
 }
 
 void check_refusals() {
   const auto is_refused = [](const Problem& problem) {
     return *fma_strips::refusal_of_sizes(problem) != 0;
   };
-  expect(!is_refused(layer(1, 3, 4000, 3, 11)), "large images are taken");
-  expect(is_refused(layer(1, 3, int64_t{1} << 20, 3, 3)), "images beyond 2^20 are not");
-  expect(is_refused(layer(1, 3, 400, 3, 3, 0, 17)), "nor strides beyond 16");
-  expect(is_refused(layer(1, 3, 400, 3, 201)), "nor windows that shared memory does not hold");
+  expect(!is_refused(dense_layer(1, 3, 4000, 3, 11)), "large images are taken");
+  expect(is_refused(dense_layer(1, 3, int64_t{1} << 20, 3, 3)), "images beyond 2^20 are not");
+  expect(is_refused(dense_layer(1, 3, 400, 3, 3, 0, 17)), "nor strides beyond 16");
+  expect(is_refused(dense_layer(1, 3, 400, 3, 201)),
+         "nor windows that shared memory does not hold");
 }
 
 /// Sizes of any magnitude, of which few are legal and fewer fit: they are refused, or have tiles.
@@ -130,43 +120,6 @@ void check_extremes() {
   expect(planned > 1000, "some fit");
 }
 
-void check_choice() {
-  const auto is_chosen = [](Problem problem, im2win_dtype dtype = IM2WIN_FLOAT32) {
-    problem.dtype = dtype;
-    return fma_strips::is_faster(problem);
-  };
-  expect(is_chosen(layer(8, 3, 1080, 3, 3, 1)), "filters of images");
-  expect(is_chosen(layer(8, 3, 1080, 3, 3, 1), IM2WIN_FLOAT16), "in any dtype");
-  expect(is_chosen(layer(16, 64, 192, 3, 9, 4)), "images from many channels");
-  expect(!is_chosen(layer(16, 64, 192, 3, 9, 4), IM2WIN_FLOAT16), "but not with 16 bits");
-  expect(!is_chosen(layer(64, 64, 96, 8, 3, 1)), "eight filters of many channels");
-  expect(is_chosen(layer(128, 7, 50, 7, 7, 3)), "but of few ones");
-  expect(!is_chosen(layer(64, 64, 96, 12, 3, 1)), "more filters");
-  expect(is_chosen(layer(64, 3, 224, 16, 3, 1)), "more filters of images");
-  expect(!is_chosen(layer(64, 3, 224, 32, 3, 1)), "but not any number");
-  expect(!is_chosen(layer(64, 3, 640, 16, 3, 1, 2)), "nor with a stride");
-  expect(is_chosen(layer(2, 1, 572, 64, 3)), "windows that im2win_fused refuses");
-  expect(!is_chosen(layer(2, 1, 572, 64, 3), IM2WIN_FLOAT16), "but not with 16 bits");
-  expect(is_chosen(layer(128, 3, 32, 16, 3, 1), IM2WIN_FLOAT16), "short rows");
-  expect(!is_chosen(layer(64, 3, 224, 16, 3, 1), IM2WIN_FLOAT16), "but not long ones");
-  expect(is_chosen(layer(128, 1, 28, 20, 5), IM2WIN_FLOAT16), "few outputs of digits");
-  expect(is_chosen(layer(128, 6, 14, 16, 5)), "and of what is made of them");
-  expect(!is_chosen(layer(128, 1, 28, 32, 3), IM2WIN_FLOAT16), "but not of more filters");
-  expect(!is_chosen(layer(128, 16, 32, 16, 3, 1)), "nor of more channels");
-  expect(!is_chosen(layer(64, 3, 224, 3, 3, 1), IM2WIN_FLOAT64), "nor float64");
-  Problem groups = layer(128, 24, 56, 54, 1, 0, 1, true);
-  groups.groups = 3;
-  expect(is_chosen(groups), "groups of pixels");
-  groups.input = dense(128, 24, 56, 56, false);
-  expect(!is_chosen(groups), "but not of planes");
-  expect(!is_chosen(layer(1, 512, 31, 1, 4, 1)), "few pixels of many channels");
-  expect(!is_chosen(layer(4, 64, 388, 2, 1)), "1x1 of planes");
-  expect(is_chosen(layer(4, 64, 388, 2, 1, 0, 1, true)), "but of pixels");
-  expect(is_chosen(layer(16, 8, 512, 4, 1, 0, 1, true), IM2WIN_FLOAT16), "few channels of a pixel");
-  expect(!is_chosen(layer(16, 8, 512, 8, 1, 0, 1, true), IM2WIN_FLOAT16), "but not for more");
-  expect(!is_chosen(layer(16, 8, 512, 4, 1), IM2WIN_FLOAT16), "nor of planes");
-}
-
 }  // namespace
 
 int main() {
@@ -175,7 +128,6 @@ int main() {
   check_single_rows();
   check_refusals();
   check_extremes();
-  check_choice();
   std::printf("%d wrong\n", failures);
   return failures == 0 ? 0 : 1;
 }

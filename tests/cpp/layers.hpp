@@ -22,3 +22,19 @@ inline im2win::Problem square_layer(int64_t n, int64_t c, int64_t size, int64_t 
   problem.p = problem.q = (size + 2 * padding - kernel) / stride + 1;
   return problem;
 }
+
+inline im2win::Tensor dense(int64_t n, int64_t c, int64_t h, int64_t w, bool is_channels_last) {
+  if (is_channels_last) return {{n, c, h, w}, {c * h * w, 1, w * c, c}};
+  return {{n, c, h, w}, {c * h * w, h * w, w, 1}};
+}
+
+/// Of dense tensors.
+inline im2win::Problem dense_layer(int64_t n, int64_t c, int64_t size, int64_t k, int64_t kernel,
+                                   int64_t padding = 0, int64_t stride = 1,
+                                   bool is_channels_last = false) {
+  im2win::Problem problem = square_layer(n, c, size, k, kernel, padding, stride);
+  problem.alpha = 1;
+  problem.input = dense(n, c, size, size, is_channels_last);
+  problem.output = dense(n, k, problem.p, problem.q, is_channels_last);
+  return problem;
+}

@@ -4,7 +4,7 @@
 
 #include "cuda/algorithms.hpp"
 #include "cuda/device.hpp"
-#include "cuda/fma_strips/tile.hpp"
+#include "cuda/fma_strips/choice.hpp"
 #include "cuda/fused/stem/tile.hpp"
 #include "cuda/implicit_gemm/choice.hpp"
 #include "cuda/pointwise/tile.hpp"
@@ -50,10 +50,6 @@ bool is_large(const Problem& problem) {
          (problem.window_elements() >= kSmallWindow || products > kSmallProducts);
 }
 
-bool is_for_fma(const Problem& problem) {
-  return is_large(problem) && cuda::fma_strips::is_faster(problem);
-}
-
 bool is_for_fused(const Problem& problem) {
   return is_large(problem) && !cuda::is_for_fmas(problem);
 }
@@ -77,7 +73,7 @@ bool never(const Problem&) { return false; }
 
 constexpr Algorithm kAlgorithms[] = {
     {"depthwise", cuda::refuse_depthwise, cuda::configure_depthwise, is_for_depthwise},
-    {"im2win_fma", cuda::refuse_fma, cuda::configure_fma, is_for_fma},
+    {"im2win_fma", cuda::refuse_fma, cuda::configure_fma, cuda::fma_strips::is_faster},
     {"pointwise", cuda::refuse_pointwise, cuda::configure_pointwise, cuda::pointwise::is_faster,
      cuda::fused_refuses_device<Instructions::kWgmma>},
     {"im2win_stem", cuda::refuse_stem, cuda::configure_stem, is_for_stem,

@@ -83,7 +83,7 @@ class Fma final : public Convolution {
  public:
   Fma(const Problem& problem, int multiprocessors)
       : planes_(*Launch<Element>::template of<1>(problem, multiprocessors)) {
-    if (are_vectors(problem))
+    if (vector_of(problem) > 1)
       vectors_ = Launch<Element>::template of<kVector>(problem, multiprocessors);
   }
 
@@ -94,12 +94,6 @@ class Fma final : public Convolution {
 
  private:
   static constexpr int kVectorBytes = 16, kVector = kVectorBytes / sizeof(Element);
-
-  static bool are_vectors(const Problem& problem) {
-    const int64_t(&stride)[4] = problem.input.stride;
-    return stride[1] == 1 && problem.c_per_group() % kVector == 0 && stride[0] % kVector == 0 &&
-           stride[2] % kVector == 0 && stride[3] % kVector == 0;
-  }
 
   Launch<Element> planes_;
   std::optional<Launch<Element>> vectors_;

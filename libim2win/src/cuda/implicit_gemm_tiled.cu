@@ -1,8 +1,6 @@
 // implicit_gemm_tiled: Algorithm 1 of the paper, tile by tile, in float32 and float64, for any strides.
 // Nothing is faster in float64; in float32, small problems of small windows come here.
 
-#include <cstdlib>
-
 #include "checked.hpp"
 #include "cuda/algorithms.hpp"
 #include "cuda/device.hpp"
@@ -44,10 +42,6 @@ template <class T, class Sums>
 std::unique_ptr<Convolution> make(const Problem& problem) {
   return std::make_unique<Tiled<typename T::Element>>(problem, implicit_gemm_tiled_kernel<T, Sums>,
                                                       T::kEdge);
-}
-
-bool are_channels_last(const Problem& problem) {
-  return std::abs(problem.input.stride[1]) < std::abs(problem.input.stride[3]);
 }
 
 template <class T>

@@ -143,6 +143,16 @@ double cost(const Problem& problem, const Tile& tile, int multiprocessors) {
                    std::max(kBlocks * end, end + 2 * kLatency));
 }
 
+int vector_of(const Problem& problem) {
+  constexpr int64_t kVectorBytes = 16;
+  const int64_t(&stride)[4] = problem.input.stride;
+  const int64_t vector = kVectorBytes / element_bytes(problem.dtype);
+  const bool are_vectors = stride[1] == 1 && problem.c_per_group() % vector == 0 &&
+                           stride[0] % vector == 0 && stride[2] % vector == 0 &&
+                           stride[3] % vector == 0;
+  return are_vectors ? static_cast<int>(vector) : 1;
+}
+
 std::optional<Tile> choose_tile(const Problem& problem, int vector, int multiprocessors) {
   const int filters = filters_of_thread(problem.k_per_group());
   const int64_t most_chunk = vector > 1 ? kChunkVectors * vector : kPlanarChannels;
@@ -172,44 +182,6 @@ std::optional<Tile> choose_tile(const Problem& problem, int vector, int multipro
   const Tile smallest = make_tile(problem, filters, 1, 1, 1, std::min(vector, whole));
   if (!best && smallest.shared_bytes(problem) <= kMostSharedBytes) best = smallest;
   return best;
-}
-
-bool is_faster(const Problem& problem) {
-  constexpr int64_t kVeryFew = 4, kFew = kMostFilters, kSome = 16, kRest = 20,
-                    kMany = 128;  // filters
-  constexpr int64_t kManyChannels = 64, kManyPixels = 1 << 15, kShortRow = 32;
-  constexpr double kFewProducts = 1 << 26;
-  const int64_t k = problem.k_per_group(), channels = problem.c_per_group();
-  const int64_t window = problem.window_elements();
-  const bool has_taps = window > channels, has_steps = problem.stride_h > 1 || problem.stride_w > 1;
-  const bool is_float32 = problem.dtype == IM2WIN_FLOAT32 && problem.math != IM2WIN_MATH_TF32;
-  if (problem.dtype == IM2WIN_FLOAT64) return false;
-  // Groups im2win_fused merges, where it does not refuse their windows. Of fewer channels a sector of memory would be
-  // read again for each of several groups.
-  if (problem.groups > 1)
-    return is_float32 && !has_steps && channels >= 4 && window < 16 && k <= kMany &&
-           !problem.input.is_nchw();
-  // A block goes through all channels, a chunk after another.
-  if (channels > kManyChannels && problem.output_pixels() < kManyPixels) return false;
-  // Few outputs of few channels, too few for the tiles of others.
-  const double products = double(problem.output.elements()) * double(window);
-  if (has_taps && !has_steps && k <= kRest && channels <= kFew && window <= 160 &&
-      products <= kFewProducts)
-    return true;
-  if (!is_float32) {
-    if (has_taps && k <= kFew && window <= 128) return true;
-    // Of a pixel's few channels: others have most of theirs in vain.
-    if (!has_taps && !has_steps && problem.dtype != IM2WIN_FLOAT32 && channels <= kSome &&
-        problem.input.stride[1] == 1 && problem.output.stride[1] == 1 && k * channels <= 48)
-      return true;
-    // Rows that im2win_stem's chunks are mostly too long for.
-    return problem.dtype != IM2WIN_FLOAT32 && has_taps && !has_steps && k <= kSome &&
-           window <= 32 && problem.q <= kShortRow;
-  }
-  if (!has_steps && window < 16) return k <= kMany;  // which im2win_fused refuses
-  if (!has_steps && has_taps && window <= 32) return k <= kSome;
-  if (!has_taps) return k <= kFew && channels <= (problem.input.is_nchw() ? 32 : kManyChannels);
-  return k <= kVeryFew || (k <= kFew && window <= 400);
 }
 
 }  // namespace im2win::cuda::fma_strips

@@ -65,6 +65,9 @@ Problem as_single_rows(Problem problem);
 /// "" or why not.
 const char* refusal_of_sizes(const Problem& problem);
 
+/// How many neighbouring channels may be read at a time where tensors begin at whole words: 1, or 16 bytes of them.
+int vector_of(const Problem& problem);
+
 /// Channels are read `vector` at a time; none if shared memory does not hold so many. One at a time it does, but for
 /// what is refused.
 std::optional<Tile> choose_tile(const Problem& problem, int vector, int multiprocessors);
@@ -74,8 +77,5 @@ int64_t blocks_of(const Problem& problem, const Tile& tile);
 
 /// Estimated cycles.
 double cost(const Problem& problem, const Tile& tile, int multiprocessors);
-
-/// Whether it is the fastest there is, but for depthwise problems.
-bool is_faster(const Problem& problem);
 
 }  // namespace im2win::cuda::fma_strips
