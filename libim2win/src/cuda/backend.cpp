@@ -68,6 +68,9 @@ bool is_for_depthwise(const Problem& problem) {
          !cuda::refuse_fused<Instructions::kMma>(problem).empty();
 }
 
+/// With 16 bits by name alone: what others are slower for is yet to be measured.
+bool is_for_tiles(const Problem& problem) { return element_bytes(problem.dtype) > 2; }
+
 /// For what is there to be compared with, by name.
 bool never(const Problem&) { return false; }
 
@@ -93,7 +96,8 @@ constexpr Algorithm kAlgorithms[] = {
     {"im2win_basic", cuda::refuse_im2win_basic, cuda::configure_im2win_basic, never},
     {"mec", cuda::refuse_mec, cuda::configure_mec, never},
     {"implicit_gemm", cuda::refuse_implicit_gemm, cuda::configure_implicit_gemm, never},
-    {"implicit_gemm_tiled", cuda::refuse_implicit_gemm_tiled, cuda::configure_implicit_gemm_tiled},
+    {"implicit_gemm_tiled", cuda::refuse_implicit_gemm_tiled, cuda::configure_implicit_gemm_tiled,
+     is_for_tiles},
     {"direct", cuda::refuse_direct, cuda::configure_direct},
 };
 

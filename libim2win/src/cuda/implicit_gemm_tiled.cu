@@ -1,11 +1,13 @@
-// implicit_gemm_tiled: Algorithm 1 of the paper, tile by tile, in float32 and float64, for any strides.
-// Nothing is faster in float64; in float32, small problems of small windows come here.
+// implicit_gemm_tiled: Algorithm 1 of the paper, tile by tile, for any strides. Nothing is faster in float64; in
+// float32, small problems of small windows come here.
 
 #include "checked.hpp"
 #include "cuda/algorithms.hpp"
 #include "cuda/device.hpp"
 #include "cuda/implicit_gemm/choice.hpp"
 #include "cuda/implicit_gemm/fma_sums.cuh"
+#include "cuda/implicit_gemm/halves.hpp"
+#include "cuda/implicit_gemm/halves/tile.hpp"
 #include "cuda/implicit_gemm/tensor_core_sums.cuh"
 #include "cuda/launch.cuh"
 #include "status.hpp"
@@ -70,19 +72,25 @@ std::unique_ptr<Convolution> make_float64(const Problem& problem, const Target& 
 }  // namespace
 }  // namespace implicit_gemm
 
+namespace {
+
+bool has_halves(const Problem& problem) { return element_bytes(problem.dtype) == 2; }
+
+}  // namespace
+
 std::string refuse_implicit_gemm_tiled(const Problem& problem) {
-  if (problem.dtype != IM2WIN_FLOAT32 && problem.dtype != IM2WIN_FLOAT64)
-    return text("takes float32 and float64, not ", dtype_name(problem.dtype));
   constexpr int64_t kMostTaps = (int64_t{1} << 31) - 1024;
-  if (problem.window_elements() < kMostTaps) return "";
-  return text("takes windows of fewer than ", kMostTaps, " elements, not ",
-              problem.window_elements());
+  if (problem.window_elements() >= kMostTaps)
+    return text("takes windows of fewer than ", kMostTaps, " elements, not ",
+                problem.window_elements());
+  return has_halves(problem) ? implicit_gemm::halves::refusal(problem) : "";
 }
 
 std::unique_ptr<Convolution> configure_implicit_gemm_tiled(const Problem& problem,
                                                            const Target& target) {
   using namespace implicit_gemm;
   const CurrentDevice current(target.device);
+  if (has_halves(problem)) return configure_halves(problem, target);
   const bool is_channels_last = are_channels_last(problem);
   if (problem.dtype == IM2WIN_FLOAT32)
     return is_channels_last ? make_float32<true>(problem, target)

@@ -11,7 +11,7 @@ namespace im2win::cuda {
 
 template <class Kernel>
 int ptx_version(Kernel) {
-  return 80;
+  return 90;
 }
 
 inline int64_t block_index() { return blockIdx.x; }

@@ -1,0 +1,69 @@
+#include "cuda/implicit_gemm/halves.hpp"
+
+#include "cuda/algorithms.hpp"
+#include "cuda/device.hpp"
+#include "cuda/implicit_gemm/halves/kernel.cuh"
+#include "cuda/launch.cuh"
+
+namespace im2win::cuda::implicit_gemm {
+namespace halves {
+namespace {
+
+template <class T>
+class Tiled final : public Convolution {
+  using Element = typename T::Element;
+
+ public:
+  Tiled(const Problem& problem, const Tile& tile)
+      : arguments_(problem, tile),
+        window_copy_(window_copy(problem)),
+        filter_copy_(filter_copy(problem)),
+        start_(ptx_version(kKernel) >= 90 ? Start::kEarly : Start::kInOrder) {
+    allow_shared_memory(reinterpret_cast<const void*>(kKernel), sizeof(Shared<T>));
+  }
+
+  void run(const Buffers& buffers, void* stream) const override {
+    Arguments<Element> a = arguments_;
+    a.exact.input = static_cast<const Element*>(buffers.input);
+    a.exact.filter = static_cast<const Element*>(buffers.filter);
+    a.exact.outputs.bind(buffers);
+    a.copies = copies_at(window_copy_, buffers.input, filter_copy_, buffers.filter);
+    launch_clusters("implicit_gemm_halves_kernel", kKernel, a.blocks * a.splits, a.splits, kThreads,
+                    sizeof(Shared<T>), stream, start_, a);
+  }
+
+ private:
+  static constexpr auto kKernel = implicit_gemm_halves_kernel<T>;
+
+  Arguments<Element> arguments_;
+  int window_copy_, filter_copy_;
+  Start start_;
+};
+
+template <class Element, bool kChannelsLast>
+std::unique_ptr<Convolution> make(const Problem& problem, const Target& target) {
+  using Large = Shape<Element, kLargeEdge, kChannelsLast>;
+  using Small = Shape<Element, kSmallEdge, kChannelsLast>;
+  const int version = ptx_version(implicit_gemm_halves_kernel<Small>);
+  // Older code has no tensor cores for it.
+  if (version < 80) return configure_direct(problem, target);
+  const Tile tile = choose_tile(problem, multiprocessors(target.device), version >= 90);
+  if (tile.edge == kLargeEdge) return std::make_unique<Tiled<Large>>(problem, tile);
+  return std::make_unique<Tiled<Small>>(problem, tile);
+}
+
+template <class Element>
+std::unique_ptr<Convolution> make(const Problem& problem, const Target& target) {
+  return are_channels_last(problem) ? make<Element, true>(problem, target)
+                                    : make<Element, false>(problem, target);
+}
+
+}  // namespace
+}  // namespace halves
+
+std::unique_ptr<Convolution> configure_halves(const Problem& problem, const Target& target) {
+  return problem.dtype == IM2WIN_FLOAT16 ? halves::make<__half>(problem, target)
+                                         : halves::make<__nv_bfloat16>(problem, target);
+}
+
+}  // namespace im2win::cuda::implicit_gemm

@@ -1,0 +1,107 @@
+// What kernels for 16 bits know of the problem, and what a block has in shared memory.
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+#include "cuda/implicit_gemm/arguments.cuh"
+#include "cuda/implicit_gemm/halves/tile.hpp"
+
+namespace im2win::cuda::implicit_gemm::halves {
+
+constexpr int kThreads = 256;
+constexpr int kStages = 3;
+/// Of taps: one more, as a stage's are found while those of the last two before it are in use.
+constexpr int kTables = kStages + 1;
+/// Elements between rows, of which ldmatrix reads eight by 16 bytes: these are in different banks.
+constexpr int kPad = 8;
+
+/// A tap's number in the order in which the input has them: channel, row and column, or row, column and channel where
+/// channels are last.
+struct Digits {
+  int outer, middle, inner;
+};
+
+/// Plain data.
+template <class Element>
+struct Arguments : implicit_gemm::Arguments<Element> {
+  Digits sizes, step;  // from a stage to the next
+  Copies copies = Copies::kElements;
+  int splits;
+
+  Arguments(const Problem& problem, const Tile& tile)
+      : implicit_gemm::Arguments<Element>(problem, tile.edge), splits(tile.splits) {
+    const auto c = static_cast<int>(problem.c_per_group()), r = static_cast<int>(problem.r),
+               s = static_cast<int>(problem.s);
+    sizes = are_channels_last(problem) ? Digits{r, s, c} : Digits{c, r, s};
+    const int taps = stage_taps(tile.edge), middles = taps / sizes.inner;
+    step = {middles / sizes.middle, middles % sizes.middle, taps % sizes.inner};
+    // What is never taken may be any number, and taps outside the image take it.
+    for (int i = 0; i < 4; ++i)
+      if (problem.input.size[i] <= 1) this->exact.input_stride[i] = 0;
+  }
+
+  struct Located {
+    int n, p, q;
+  };
+  /// A pixel of a tile. There are fewer than 2^31.
+  __device__ __forceinline__ Located locate(const Place& place, int pixel) const {
+    const auto [row, column] = this->q.divide(static_cast<int>(place.first_pixel) + pixel);
+    const auto [n, p] = this->p.divide(row);
+    return {n, p, column};
+  }
+};
+
+/// A block's tile of kEdge filters by kEdge pixels.
+template <class Element_, int kEdge_, bool kChannelsLast_>
+struct Shape {
+  using Element = Element_;
+  static constexpr int kEdge = kEdge_, kTaps = stage_taps(kEdge);
+  static constexpr bool kChannelsLast = kChannelsLast_;  // of the input
+
+  using Filters = Element[kEdge][kTaps + kPad];
+  /// [pixel][tap], or [tap][pixel] where pixels are what is next to each other.
+  using Windows =
+      std::conditional_t<kChannelsLast, Element[kEdge][kTaps + kPad], Element[kTaps][kEdge + kPad]>;
+  /// [filter][pixel], or [pixel][filter] where channels are last. Rows are 8 modulo 32 words apart: see Sums::put().
+  using Sums = float[kEdge][kEdge + 8];
+};
+
+/// What a tap adds to the place of a window's first one, and of a filter's.
+struct alignas(16) TapPlace {
+  int dy, dx;
+  int window, filter;  // elements
+};
+
+/// Where a pixel's window begins.
+struct alignas(16) PixelPlace {
+  int64_t window;  // elements
+  int y, x;
+};
+
+/// What filters and pixels add to the place of an output.
+template <class T>
+struct OutputPlaces {
+  using Outputs = cuda::Outputs<typename T::Element, float>;
+  typename Outputs::Filter filters[T::kEdge];
+  typename Outputs::Pixel pixels[T::kEdge];
+};
+
+template <class T>
+struct Operands {
+  alignas(16) typename T::Filters filters[kStages];
+  alignas(16) typename T::Windows windows[kStages];
+};
+
+template <class T>
+struct Shared {
+  union {
+    Operands<T> operands;
+    typename T::Sums sums;  // when all is multiplied
+  };
+  TapPlace taps[kTables][T::kTaps];
+  PixelPlace pixels[T::kEdge];
+  OutputPlaces<T> outputs;
+};
+
+}  // namespace im2win::cuda::implicit_gemm::halves

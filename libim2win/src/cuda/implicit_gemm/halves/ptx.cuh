@@ -1,0 +1,39 @@
+// The PTX instructions of implicit_gemm_tiled with 16 bits.
+#pragma once
+
+#include <cstdint>
+
+#include "cuda/ptx.cuh"
+
+namespace im2win::cuda::implicit_gemm::halves {
+
+/// *p, of 16 bits, through the read-only path, or zero. As one predicated instruction: see ptx::load_if.
+__device__ __forceinline__ uint16_t load_if(bool condition, const void* p) {
+  uint16_t x;
+  asm volatile(
+      "{\n.reg .pred c;\nsetp.ne.b32 c, %1, 0;\nmov.b16 %0, 0;\n@c ld.global.nc.b16 %0, [%2];\n}\n"
+      : "=h"(x)
+      : "r"(static_cast<int>(condition)), "l"(p));
+  return x;
+}
+
+/// All threads of a cluster: what was written before is there after it (PTX ISA, barrier.cluster).
+__device__ __forceinline__ void meet_with_writes() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("barrier.cluster.arrive.release;\nbarrier.cluster.wait.acquire;" ::: "memory");
+#endif
+}
+
+/// What a block of the cluster has where p is in this one (PTX ISA, ld.shared::cluster).
+__device__ __forceinline__ float load_from_cluster(const float* p, int block) {
+  float x = 0;
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("ld.shared::cluster.f32 %0, [%1];"
+               : "=f"(x)
+               : "r"(ptx::shared_address_in_cluster(p, block))
+               : "memory");
+#endif
+  return x;
+}
+
+}  // namespace im2win::cuda::implicit_gemm::halves

@@ -1,0 +1,90 @@
+// The sums of a tile in float32, by tensor cores, from 16-bit operands.
+#pragma once
+
+#include "cuda/implicit_gemm/halves/arguments.cuh"
+#include "cuda/ptx.cuh"
+
+namespace im2win::cuda::implicit_gemm::halves {
+
+/// Columns of a product are what is next to each other in the output: pixels, or filters where channels are last; rows
+/// are the others. Two by four warps share the tile.
+template <class T>
+class Sums {
+  using Element = typename T::Element;
+
+ public:
+  __device__ __forceinline__ void add(const Operands<T>& operands, int stage, int used) {
+    const auto& filters = operands.filters[stage % kStages];
+    const auto& windows = operands.windows[stage % kStages];
+#pragma unroll 2
+    for (int tap = 0; tap < used; tap += kStep) {
+      uint32_t columns[kShare][4];
+#pragma unroll
+      for (int j = 0; j < kShare; ++j) {
+        const int first = first_column() + 8 * j;
+        if constexpr (T::kChannelsLast)
+          ptx::load_matrices(address(&filters[first + lane() % 8][tap + lane() / 8 * 8]),
+                             columns[j]);
+        else
+          ptx::load_matrices_transposed(address(&windows[tap + lane()][first]), columns[j]);
+      }
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+#pragma unroll
+        for (int i = 0; i < kShare; ++i) {
+          const int row = first_row() + 16 * i + lane() % 16,
+                    at = tap + 16 * half + lane() / 16 * 8;
+          uint32_t rows[4];
+          ptx::load_matrices(address(T::kChannelsLast ? &windows[row][at] : &filters[row][at]),
+                             rows);
+#pragma unroll
+          for (int j = 0; j < kShare; ++j)
+            multiply(sums_[i][j], rows, columns[j][2 * half], columns[j][2 * half + 1]);
+        }
+      }
+    }
+  }
+
+  /// Of a lane, two columns of eight, and rows eight apart: in different banks, as rows are eight modulo 32 apart.
+  __device__ __forceinline__ void put(typename T::Sums& to) const {
+#pragma unroll
+    for (int i = 0; i < 2 * kShare; ++i) {
+#pragma unroll
+      for (int j = 0; j < kShare; ++j) {
+        const float* const sums = &sums_[i / 2][j][i % 2 * 2];
+        reinterpret_cast<float2&>(
+            to[first_row() + lane() / 4 + 8 * i][first_column() + lane() % 4 * 2 + 8 * j]) = {
+            sums[0], sums[1]};
+      }
+    }
+  }
+
+ private:
+  static constexpr int kShare = T::kEdge / 32;  // sixteens of rows, and eights of columns
+  static constexpr int kStep = 32;              // taps
+
+  __device__ __forceinline__ static int lane() { return threadIdx.x % 32; }
+  __device__ __forceinline__ static int first_row() { return threadIdx.x / 128 * (T::kEdge / 2); }
+  __device__ __forceinline__ static int first_column() {
+    return threadIdx.x / 32 % 4 * (T::kEdge / 4);
+  }
+  __device__ __forceinline__ static uint32_t address(const void* p) {
+    return ptx::shared_address(p);
+  }
+
+  __device__ __forceinline__ static void multiply(float* d, const uint32_t (&a)[4], uint32_t b0,
+                                                  uint32_t b1) {
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
+    if constexpr (std::is_same_v<Element, __half>)
+      ptx::mma_half(d, a, b0, b1);
+    else
+      ptx::mma_bfloat16(d, a, b0, b1);
+#else
+    __trap();
+#endif
+  }
+
+  float sums_[kShare][kShare][4] = {};
+};
+
+}  // namespace im2win::cuda::implicit_gemm::halves

@@ -1,0 +1,49 @@
+// How implicit_gemm_tiled shares 16-bit problems out: tiles of filters by pixels to blocks, and a tile's taps to the
+// blocks of a cluster. Plain host code: it can be tested without a GPU.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "cuda/implicit_gemm/choice.hpp"
+#include "problem.hpp"
+
+namespace im2win::cuda::implicit_gemm::halves {
+
+/// Plain data.
+struct Tile {
+  int edge;    // filters, and pixels: kSmallEdge or kLargeEdge
+  int splits;  // blocks that share the taps
+};
+
+inline constexpr int kMostSplits = 8;
+
+/// Taps of a stage: of either edge as many elements of an operand.
+constexpr int stage_taps(int edge) { return edge == kSmallEdge ? 128 : 64; }
+
+/// "" or why 32 bits do not hold how far elements of a window or a filter are apart.
+std::string refusal(const Problem& problem);
+
+/// Estimated, on an H200, where these are few.
+double microseconds(const Problem& problem, const Tile& tile, int multiprocessors);
+
+/// The tile that is estimated to be the fastest. `has_clusters`: whether there may be splits.
+Tile choose_tile(const Problem& problem, int multiprocessors, bool has_clusters);
+
+/// Elements that are copied at a time, 8, 4 or 1, as sizes and strides allow.
+int window_copy(const Problem& problem);
+int filter_copy(const Problem& problem);
+
+/// What is copied at a time.
+enum class Copies {
+  kWords,            // 16 bytes of both operands
+  kHalfWords,        // 8
+  kFilterWords,      // 16 of filters, and single elements of windows
+  kFilterHalfWords,  // 8, likewise
+  kElements,         // of both
+};
+
+/// As long as addresses allow, too.
+Copies copies_at(int window_copy, const void* input, int filter_copy, const void* filter);
+
+}  // namespace im2win::cuda::implicit_gemm::halves

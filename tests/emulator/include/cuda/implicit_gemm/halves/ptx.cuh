@@ -1,0 +1,30 @@
+// cuda/implicit_gemm/halves/ptx.cuh, emulated.
+#pragma once
+
+#include <cstring>
+
+#include "cuda/ptx.cuh"
+#include "emulator.hpp"
+
+namespace im2win::cuda::implicit_gemm::halves {
+
+inline uint16_t load_if(bool condition, const void* p) {
+  uint16_t x = 0;
+  if (!condition) return x;
+  emulator::require_readable(p, sizeof x);
+  std::memcpy(&x, p, sizeof x);
+  return x;
+}
+
+inline void meet_with_writes() { emulator::meet_in_cluster(); }
+
+inline float load_from_cluster(const float* p, int block) {
+  float x;
+  std::memcpy(&x,
+              emulator::shared_memory_of(block) +
+                  (reinterpret_cast<const char*>(p) - dynamic_shared_memory),
+              sizeof x);
+  return x;
+}
+
+}  // namespace im2win::cuda::implicit_gemm::halves
