@@ -147,8 +147,8 @@ std::unique_ptr<Convolution> make_slices(
   const auto tile = choose_tile(problem, warps);
   if (!tile) return nullptr;
   const int64_t word_bytes = slices_word_bytes(problem);
-  return make_tiled<Element>(problem, kernel, SlicesGrid(problem, *tile, word_bytes), kThreads,
-                             shared_bytes, word_bytes);
+  const SlicesGrid grid(problem, *tile, word_bytes, multiprocessors(target.device));
+  return make_tiled<Element>(problem, kernel, grid, kThreads, shared_bytes, word_bytes);
 }
 
 template <class Element>

@@ -306,7 +306,7 @@ __global__ void __launch_bounds__(GatherTile::kThreads, GatherTile::kBlocks)
     depthwise_gather_kernel(const __grid_constant__ DepthwiseArguments<Element, Compute> a,
                             const __grid_constant__ GatherGrid grid) {
   if (block_index() >= grid.blocks) return;
-  follow();
+  follow(false);
   using Window = GatherWindow<Element, Distance>;
   const GatherTile& tile = grid.tile;
   const GatherPlace at(grid);
@@ -326,6 +326,7 @@ __global__ void __launch_bounds__(GatherTile::kThreads, GatherTile::kBlocks)
       __syncthreads();
       sums.add(a, grid, r, s, windows, weights + at.lane * tile.word * tile.channel_pitch);
     }
+  ptx::let_next_start();
   write<kIsClamp>(a, grid, at, sums);
 }
 

@@ -140,7 +140,7 @@ template <class Element, int kTaps, int kStride, bool kIsClamp>
 __global__ void __launch_bounds__(kPlanesMaxThreads)
     depthwise_planes_kernel(const __grid_constant__ DepthwiseArguments<Element, float> a,
                             const __grid_constant__ PlanesGrid grid) {
-  follow();
+  follow(false);
   unsigned char* const shared = dynamic_shared<unsigned char>();
   const PlanesPlace at =
       PlanesPlace::of<kTaps, kStride>(grid, static_cast<int>(a.vertical.padding));
@@ -170,6 +170,7 @@ __global__ void __launch_bounds__(kPlanesMaxThreads)
     compute_strip<kStride, kIsClamp>(a, grid, strip, at.n, k, weights,
                                      input.shared() + strip.plane * input_rows * grid.w, at.first_y,
                                      outputs);
+  ptx::let_next_start();
   __syncthreads();
   Element* const out =
       output.shared() + (strip.plane * output_rows + strip.p - at.first_p) * grid.q + strip.q;

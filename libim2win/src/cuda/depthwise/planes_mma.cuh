@@ -251,6 +251,7 @@ __global__ void __launch_bounds__(32 * MmaPlanesTile::kMaxWarps, 5)
                     inputs + turn % 2 * grid.input_words);
     __pipeline_commit();
   };
+  follow(false);
   load(at.first_n, 0);
 
   const PlaneWarp warp(grid, at);
@@ -278,6 +279,7 @@ __global__ void __launch_bounds__(32 * MmaPlanesTile::kMaxWarps, 5)
     if (!compute_planes<Element, kTaps, kIsClamp>(a, grid, warp, weights, initial, n, address,
                                                   pairs))
       undefined |= 1u << turn;
+    if (n + tile.images >= at.end_n) ptx::let_next_start();
     __syncthreads();
     store_planes(grid, at, team, outputs, first_target + n * grid.image_outputs);
   }

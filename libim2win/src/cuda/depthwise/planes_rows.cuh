@@ -17,8 +17,7 @@ inline int mma_planes_unit_bytes(const Problem& problem) {
 
 /// The tile and the tensors. Plain data.
 struct MmaPlanesGrid {
-  /// Few long blocks: started early, they crowd where the kernel ahead of it leaves room.
-  static constexpr bool kStartsEarly = false;
+  static constexpr bool kStartsEarly = true;  // before the kernel ahead of it ends: follow()
   MmaPlanesTile tile;
   Divisor row_tiles, channel_tiles;
   Divisor strips, images, channel_warps;

@@ -17,10 +17,12 @@
 
 namespace im2win::cuda {
 
-/// For kernels that are launched while the one before them goes on: waits for its end, and lets the
-/// next one start. Before anything of the tensors is read, which that one may have written.
-__device__ __forceinline__ void follow() {
-  ptx::let_next_start();
+/// For kernels that are launched while the one before them goes on: waits for its end, before anything of the
+/// tensors is read, which that one may have written. Lets the next one start, if it is to, whose blocks then wait
+/// where this one leaves room: of few long blocks that is on few multiprocessors, and the next one's crowd there.
+/// Kernels of such blocks let it start when they have computed.
+__device__ __forceinline__ void follow(bool lets_next_start = true) {
+  if (lets_next_start) ptx::let_next_start();
   ptx::wait_for_kernel_before();
 }
 

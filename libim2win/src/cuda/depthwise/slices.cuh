@@ -230,7 +230,7 @@ __global__ void __launch_bounds__(32 * kSlicesWarps, (kSlicesBlocks<Element, kTa
   uint32_t line = shared_address(ring) + lane * 4;
   asm volatile("" : "+r"(line));
   Rows rows(a, grid, at, ring);
-  follow();
+  follow(grid.lets_next_start);
   rows.start(a.filter, grid, at);
   float weights[kTaps][kTaps][kChannels];
   const bool is_finite = read_weights(rows.filters() + lane * kChannels * kTaps * kTaps, weights);

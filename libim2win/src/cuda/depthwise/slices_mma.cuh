@@ -296,7 +296,7 @@ __global__ void __launch_bounds__(32 * kSlicesWarps, kMmaSlicesBlocks<kTaps>)
   const SlicesPlace at(grid, warp, a.vertical, kStride, kTaps);
   unsigned char* const ring = dynamic_shared<unsigned char>() + block_warp * kMmaSlicesWarpBytes;
   SliceRows<Element, kTaps, kStride, Layout> rows(a, grid, at, ring);
-  follow();
+  follow(grid.lets_next_start);
   rows.start(a.filter, grid, at);
   const DiagonalWeights<kTaps> weights(reinterpret_cast<const uint16_t*>(rows.filters()),
                                        grid.c - 16 * Layout::slice(grid, at.share));

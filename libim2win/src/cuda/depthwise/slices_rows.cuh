@@ -28,8 +28,10 @@ struct SlicesGrid {
   int pixel_words;
   int warps;
   int64_t blocks;
+  bool lets_next_start;  // at once, unless there is about a block a multiprocessor: see follow()
 
-  SlicesGrid(const Problem& problem, const SlicesTile& tile, int64_t word_bytes)
+  SlicesGrid(const Problem& problem, const SlicesTile& tile, int64_t word_bytes,
+             int64_t multiprocessors)
       : shares(tile.shares),
         bands(tile.bands),
         slices(tile.slices),
@@ -50,7 +52,8 @@ struct SlicesGrid {
         q(static_cast<int>(problem.q)),
         pixel_words(static_cast<int>(problem.c * element_bytes(problem.dtype) / word_bytes)),
         warps(static_cast<int>(tile.warps(problem.n))),
-        blocks(ceil_div(warps, kSlicesWarps)) {}
+        blocks(ceil_div(warps, kSlicesWarps)),
+        lets_next_start(2 * blocks < multiprocessors || 2 * blocks > 3 * multiprocessors) {}
 
   __device__ __forceinline__ int row_step() const { return static_cast<int>(row_combs.divisor); }
   __device__ __forceinline__ int column_step() const {

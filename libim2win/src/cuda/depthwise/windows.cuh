@@ -138,7 +138,7 @@ template <class Element, bool kIsClamp>
 __global__ void __launch_bounds__(WindowsTile::kMaxThreads, WindowsTile::kBlocks)
     depthwise_windows_kernel(const __grid_constant__ DepthwiseArguments<Element, float> a,
                              const __grid_constant__ WindowsGrid grid) {
-  follow();
+  follow(false);
   const WindowsTile& tile = grid.tile;
   float* const filters = dynamic_shared<float>();
   float* const planes = filters + tile.channels * tile.filter_pitch;
@@ -159,6 +159,7 @@ __global__ void __launch_bounds__(WindowsTile::kMaxThreads, WindowsTile::kBlocks
   WindowsSums sums = {};
   if (strip.rows > 0)
     add_all(grid, strip, planes, filters + strip.channel * tile.filter_pitch, sums);
+  ptx::let_next_start();
   __syncthreads();  // all of the input is read: the output takes its place
   put_outputs<Element, kIsClamp>(a, grid, at, strip, sums, planes);
   __syncthreads();
