@@ -32,7 +32,7 @@ Problem layer(im2win_dtype dtype, int64_t channels, int64_t size, int64_t kernel
   return problem;
 }
 
-constexpr int64_t kResident = 2112;  // warps, of an H200
+constexpr int64_t kMultiprocessors = 132, kResident = 2112;  // and warps, of an H200
 
 void check_slices(const Problem& problem, const std::optional<SlicesTile>& tile) {
   expect(tile.has_value(), "a small window of dense channels has a tile");
@@ -61,7 +61,7 @@ void check_mma_slices(const Problem& problem) {
 }
 
 void check_planes(const Problem& problem) {
-  const auto tile = choose_planes_tile(problem);
+  const auto tile = choose_planes_tile(problem, kMultiprocessors);
   expect(tile.has_value(), "a small window of dense planes has a tile");
   if (!tile) return;
   std::printf("  NCHW: %d planes, %d strips, %d bands of %d rows, %lld bytes\n", tile->planes,
@@ -219,6 +219,17 @@ void check_combs(im2win_dtype dtype, int64_t size, int64_t dilation) {
   expect(has_slices_window(problem) == (dilation == 1), "dilated ones with a stride have none");
 }
 
+/// A few images are shared out among the multiprocessors, of many a thread has all rows that it can have.
+void check_few_planes(int64_t channels, int64_t size, int64_t kernel, int64_t stride) {
+  Problem problem = layer(IM2WIN_FLOAT32, channels, size, kernel, stride, kernel / 2);
+  expect(choose_planes_tile(problem, kMultiprocessors)->thread_rows > 1, "threads have much to do");
+  problem.n = 1;
+  const auto tile = choose_planes_tile(problem, kMultiprocessors);
+  expect(tile->thread_rows == 1, "or little");
+  expect((problem.c / tile->planes) * ceil_div(problem.p, tile->rows()) >= kMultiprocessors,
+         "no multiprocessor is idle");
+}
+
 /// Of 16 bits.
 int slices_of(int64_t channels) {
   return choose_slices_tile(layer(IM2WIN_FLOAT16, channels, 14, 3, 1, 1), kResident)->slices;
@@ -254,6 +265,9 @@ int main() {
   expect(slices_of(10) == 5 && slices_of(44) == 22 && slices_of(16) == 8,
          "strips of short words, or of few, are one after the other");
   expect(slices_of(24) == 16 && slices_of(72) == 48, "others begin at every 16th lane");
+  check_few_planes(672, 14, 5, 2);
+  check_few_planes(240, 28, 3, 2);
+  check_few_planes(512, 14, 3, 1);
   Problem odd = layer(IM2WIN_FLOAT16, 96, 7, 5, 1, 2);
   expect(choose_mma_slices_tile(odd, kResident)->images == 2, "images may be in pairs");
   odd.n = 3;
@@ -273,7 +287,7 @@ int main() {
   Problem uneven = layer(IM2WIN_FLOAT16, 96, 14, 5, 1, 2);
   uneven.q = 13;
   expect(!is_for_tensor_cores(uneven), "odd rows of outputs, which are not pairs, have none");
-  expect(!choose_planes_tile(layer(IM2WIN_FLOAT32, 1, 1 << 14, 5, 1, 2)),
+  expect(!choose_planes_tile(layer(IM2WIN_FLOAT32, 1, 1 << 14, 5, 1, 2), kMultiprocessors),
          "rows that do not fit shared memory have no tile");
   std::printf("%d failures\n", failures);
   return failures != 0;

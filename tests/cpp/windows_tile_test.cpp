@@ -167,6 +167,20 @@ void check_choice() {
   }
 }
 
+/// A thread of few has one row, so that no multiprocessor is idle for long; of many, as many as it can have.
+void check_few() {
+  const auto of = [&](int64_t n, const Axis& axis) {
+    return choose(layer(IM2WIN_FLOAT32, false, n, 256, axis, axis));
+  };
+  const Axis large{28, 29, 1, 14, 1}, small{28, 7, 1, 3, 1};
+  for (const Axis& axis : {large, small}) {
+    const auto few = of(1, axis), many = of(128, axis);
+    expect(few->thread_rows == 1 && many->thread_rows > 1, "rows of a thread");
+    expect(256 / few->channels * ((28 + few->rows - 1) / few->rows) >= kMultiprocessors,
+           "a block for each multiprocessor");
+  }
+}
+
 /// Images of one row in NCHW are rows of one, of which a thread has four.
 void check_rows() {
   const Axis one{1, 1, 1, 0, 1}, line{1000, 31, 1, 15, 1};
@@ -195,6 +209,7 @@ void check_rows() {
 
 int main() {
   check_choice();
+  check_few();
   check_rows();
   for (const im2win_dtype dtype : {IM2WIN_FLOAT32, IM2WIN_FLOAT16})
     for (const bool is_nhwc : {false, true}) check_layers(dtype, is_nhwc);

@@ -183,8 +183,8 @@ std::unique_ptr<Convolution> configure_mma_slices(const Problem& problem, const 
 }
 
 template <class Element>
-std::unique_ptr<Convolution> configure_planes(const Problem& problem) {
-  const auto tile = choose_planes_tile(problem);
+std::unique_ptr<Convolution> configure_planes(const Problem& problem, const Target& target) {
+  const auto tile = choose_planes_tile(problem, multiprocessors(target.device));
   if (!tile) return nullptr;
   const auto kernel = choose_kernel(problem, [](auto taps, auto stride, auto is_clamp) {
     return depthwise_planes_kernel<Element, taps, stride, is_clamp>;
@@ -274,7 +274,7 @@ std::unique_ptr<Convolution> configure_tiled(const Problem& problem, const Targe
   if (is_pixel_major && has_slices_window(problem))
     if (auto slices = configure_slices<Element>(problem, target)) return slices;
   if (!is_pixel_major && has_depthwise_window(problem))
-    if (auto planes = configure_planes<Element>(problem)) return planes;
+    if (auto planes = configure_planes<Element>(problem, target)) return planes;
   return configure_windows<Element>(problem, target);
 }
 

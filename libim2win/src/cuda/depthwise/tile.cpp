@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "checked.hpp"
+#include "cuda/depthwise/banks.hpp"
 
 namespace im2win::cuda {
 namespace {
@@ -95,21 +96,70 @@ std::optional<SlicesTile> choose_bands(const Problem& problem, SlicesTile tile, 
   return best;
 }
 
+/// Elements of the input of a plane, or of its rows below the tile.
+int64_t plane_inputs(const Problem& problem, const PlanesTile& tile) {
+  const int64_t rows = below(tile.rows(), problem.stride_h, problem.r);
+  return problem.w * (tile.rows() >= problem.p ? problem.h : std::min(problem.h, rows));
+}
+
 /// Filters, input and output may start anywhere within a word. The output takes the input's place.
 PlanesTile with_bytes(const Problem& problem, PlanesTile tile) {
-  const bool whole = tile.rows() >= problem.p;
-  const int64_t input_rows =
-      whole ? problem.h
-            : std::min<int64_t>(problem.h, below(tile.rows(), problem.stride_h, problem.r));
-  const int64_t output_rows = whole ? problem.p : tile.rows();
+  const int64_t output_rows = std::min<int64_t>(problem.p, tile.rows());
   const auto bytes = [&](int64_t elements) {
     const int64_t size = tile.planes * elements * element_bytes(problem.dtype);
     return round_up(size + kDepthwiseWordBytes, kDepthwiseWordBytes);
   };
   tile.filter_bytes = static_cast<int>(bytes(problem.r * problem.s));
   tile.shared_bytes =
-      tile.filter_bytes + bytes(std::max(input_rows * problem.w, output_rows * problem.q));
+      tile.filter_bytes + bytes(std::max(plane_inputs(problem, tile), output_rows * problem.q));
   return tile;
+}
+
+/// How many times a warp's lanes take to read an input each, the first of their strips'.
+int64_t planes_accesses(const Problem& problem, const PlanesTile& tile) {
+  const int64_t plane = plane_inputs(problem, tile);
+  return accesses([&](int64_t lane) {
+    const int64_t thread = lane % tile.threads();
+    const int64_t strip = thread % tile.strips, place = thread / tile.strips;
+    const int64_t row = place % tile.bands * tile.thread_rows, column = strip * kStripSize;
+    const int64_t element =
+        place / tile.bands * plane + row * problem.stride_h * problem.w + column * problem.stride_w;
+    return element * element_bytes(problem.dtype) / int64_t{sizeof(float)};
+  });
+}
+
+/// Products of a strip: its code is that of kStripSize rows of outputs, and ends after the rows of the input
+/// below `thread_rows`.
+int64_t strip_products(const Problem& problem, int64_t input_rows) {
+  int64_t rows = 0;
+  for (int64_t p = 0; p < kStripSize; ++p)
+    rows += std::clamp<int64_t>(input_rows - p * problem.stride_h, 0, problem.r);
+  return rows * problem.s * kStripSize;
+}
+
+/// In cycles of a multiprocessor, about: of all blocks in turns of those that run at a time, as windows_cost().
+/// What an instruction and a word take was fitted to an H200's times, of 1 to 128 images.
+double planes_cost(const Problem& problem, const PlanesTile& tile, int64_t multiprocessors) {
+  constexpr double kLatency = 2600, kStart = 25, kSchedulers = 4, kCycleBytes = 20;
+  constexpr int64_t kWarps = 16, kSharedBytes = 227 << 10;  // of an H200's multiprocessor
+  const int64_t warps = ceil_div(tile.threads(), kLanes);
+  const int64_t input_rows = below(tile.thread_rows, problem.stride_h, problem.r);
+  const int64_t reads = input_rows * below(kStripSize, problem.stride_w, problem.s);
+  const double words =
+      double(tile.shared_bytes) / double(kDepthwiseWordBytes) / double(kLanes * warps);
+  const double instructions = 3.0 * double(reads) + double(strip_products(problem, input_rows)) +
+                              4.0 * kStripSize * tile.thread_rows + 30 * words + 150;
+  const double waits = 2 * double((planes_accesses(problem, tile) - 1) * reads);
+  const int64_t blocks =
+      problem.n * ceil_div(problem.c, tile.planes) * ceil_div(problem.p, tile.rows());
+  const int64_t room = std::min(kWarps / warps, kSharedBytes / (tile.shared_bytes + (1 << 10)));
+  const int64_t at_once = std::clamp<int64_t>(ceil_div(blocks, multiprocessors), 1, room);
+  const double alone = kLatency + 2 * instructions;
+  const double issued = double(at_once * warps) * (instructions + waits) / kSchedulers;
+  const double moved = double(at_once * tile.shared_bytes) / kCycleBytes;
+  const double each = double(blocks) / double(multiprocessors);  // multiprocessor's blocks
+  const double turns = each > double(at_once) ? each / double(at_once) + 1 : 1;
+  return turns * std::max({alone, issued + alone / double(at_once), moved}) + kStart * each;
 }
 
 /// Whether the windows of all strips lie in their words, zeros beside the image left out.
@@ -277,27 +327,35 @@ bool is_for_tensor_cores(const Problem& problem) {
          problem.q % 2 == 0;
 }
 
-std::optional<PlanesTile> choose_planes_tile(const Problem& problem) {
+std::optional<PlanesTile> choose_planes_tile(const Problem& problem, int64_t multiprocessors) {
   // Of 5x5 windows the code is so long that two warps had better read it together.
-  const int threads = problem.r == 5 && problem.stride_h == 1 ? 64 : 32;
+  const int64_t fewest = problem.r == 5 && problem.stride_h == 1 ? 64 : 32;
   const int64_t strips = ceil_div(problem.q, kStripSize);
   if (!is_narrow(problem) || strips > kPlanesMaxThreads) return std::nullopt;
-  const auto fits = [&](const PlanesTile& tile) {
-    return with_bytes(problem, tile).shared_bytes <= kDepthwiseSharedBytes;
-  };
-  PlanesTile tile{1, static_cast<int>(strips), 1, even_share(problem.p, kStripSize), 0, 0};
-  const int64_t bands = ceil_div(problem.p, tile.thread_rows);
-  tile.bands = even_share(bands, std::max<int64_t>(1, threads / strips));
-  while (tile.bands > 1 && !fits(tile)) tile.bands = even_share(bands, tile.bands - 1);
-  while (tile.thread_rows > 1 && !fits(tile)) --tile.thread_rows;
   // Few products take less time than their input: rather idle lanes than few blocks beside.
   const int64_t room = problem.r == 3 ? 14 << 10 : kDepthwiseSharedBytes;
-  if (tile.rows() >= problem.p) {
-    tile.planes = std::max(1, threads / tile.threads());
-    while (tile.planes > 1 && with_bytes(problem, tile).shared_bytes > room) --tile.planes;
+  std::optional<PlanesTile> best;
+  double best_cost = 0;
+  const auto consider = [&](const PlanesTile& tile) {
+    if (tile.shared_bytes > kDepthwiseSharedBytes) return;
+    const double its_cost = planes_cost(problem, tile, multiprocessors);
+    if (best && its_cost >= best_cost) return;
+    best = tile;
+    best_cost = its_cost;
+  };
+  for (int thread_rows = 1; thread_rows <= kStripSize; ++thread_rows) {
+    if (thread_rows != even_share(problem.p, thread_rows)) continue;
+    for (int64_t threads = fewest; threads <= 256; threads *= 2) {
+      PlanesTile tile{1, static_cast<int>(strips), 1, thread_rows, 0, 0};
+      tile.bands =
+          even_share(ceil_div(problem.p, thread_rows), std::max<int64_t>(1, threads / strips));
+      if (tile.rows() >= problem.p)
+        tile.planes = static_cast<int>(std::clamp<int64_t>(threads / tile.threads(), 1, problem.c));
+      while (tile.planes > 1 && with_bytes(problem, tile).shared_bytes > room) --tile.planes;
+      consider(with_bytes(problem, tile));
+    }
   }
-  if (!fits(tile)) return std::nullopt;
-  return with_bytes(problem, tile);
+  return best;
 }
 
 std::optional<ImageRowsTile> choose_image_rows_tile(const Problem& problem) {

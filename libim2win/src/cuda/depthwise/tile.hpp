@@ -179,7 +179,7 @@ std::optional<PlaneMatrixTile> choose_plane_matrix_tile(const Problem& problem);
 std::optional<MmaPlanesTile> choose_mma_planes_tile(const Problem& problem);
 
 /// For dense NCHW. Nothing where the rows below one row of outputs do not fit shared memory.
-std::optional<PlanesTile> choose_planes_tile(const Problem& problem);
+std::optional<PlanesTile> choose_planes_tile(const Problem& problem, int64_t multiprocessors);
 
 /// For dense NHWC, where the device holds `resident` warps at a time. Nothing where the channels are
 /// no whole words of 4 bytes.

@@ -1,21 +1,18 @@
 #include "cuda/depthwise/windows_tile.hpp"
 
 #include <algorithm>
-#include <array>
 #include <initializer_list>
 #include <numeric>
 #include <utility>
 
 #include "checked.hpp"
+#include "cuda/depthwise/banks.hpp"
 #include "cuda/depthwise/tile.hpp"
 
 namespace im2win::cuda {
 namespace {
 
 using Tile = WindowsTile;
-
-constexpr int64_t kBanks = 32;  // of shared memory, a float wide
-constexpr int kLanes = 32;      // of a warp
 
 constexpr int64_t kMostOfImage = 1 << 30;  // elements, which 32-bit arithmetic takes
 
@@ -54,17 +51,6 @@ int word_elements(const Problem& problem, int64_t size, int64_t part) {
 /// Words are stored in shared memory by as many floats at a time, up to 16 bytes.
 int words_pitch(const Problem& problem, const Tile& tile) {
   return is_pixel_major(problem) ? 1 : std::min(tile.word, 4);
-}
-
-/// How many times a warp's lanes take to access these floats of shared memory.
-template <class Address>
-int64_t accesses(Address address) {
-  std::array<int64_t, kBanks> at{}, most{};
-  for (int lane = 0; lane < kLanes; ++lane) at[static_cast<size_t>(lane)] = address(lane);
-  std::sort(at.begin(), at.end());
-  const auto end = std::unique(at.begin(), at.end());
-  for (auto each = at.begin(); each != end; ++each) ++most[static_cast<size_t>(*each % kBanks)];
-  return *std::max_element(most.begin(), most.end());
 }
 
 /// Of `room` pitches from `least` on, in steps, the first with the least cost(pitch).
@@ -222,10 +208,11 @@ Comb Comb::horizontal(const Problem& problem) {
   return comb(problem.q, problem.s, problem.stride_w, problem.dilation_w);
 }
 
-/// Of all blocks in turns of those that run at a time. Such a turn takes what a block waits for memory
-/// and its own instructions, or what all issue or move.
+/// Of all blocks in turns of those that run at a time, of few a multiprocessor's share. Such a turn takes what a block
+/// waits for memory and its own instructions, or what all issue or move. What these take was fitted to an H200's times,
+/// of 1 to 128 images.
 double windows_cost(const Problem& problem, const Tile& tile, int64_t multiprocessors) {
-  constexpr double kLatency = 5000, kSchedulers = 4, kCycleBytes = 24;
+  constexpr double kLatency = 8000, kStart = 200, kSchedulers = 4, kCycleBytes = 24;
   constexpr int64_t kSharedBytes = 227 << 10;  // an H200's
   const bool pixels = is_pixel_major(problem);
   const int64_t taps = int64_t{tile.row_passes} * tile.row_taps;  // about
@@ -236,24 +223,27 @@ double windows_cost(const Problem& problem, const Tile& tile, int64_t multiproce
   const double elements = double(tile.channels) * (tile.plane_pitch + tile.output_pitch);
   const double staging = (6.0 + 16.0 / tile.word) * elements / tile.block_threads();
   const double filters =
-      30.0 * double(tile.channels * problem.r * problem.s) / tile.block_threads();
-  const double instructions = work + staging + filters + 1500;
+      15.0 * double(tile.channels * problem.r * problem.s) / tile.block_threads();
+  const double instructions = work + staging + filters + 300;
   // A part of a sector of memory costs as much as all of it.
   const int64_t bytes = tile.channels * element_bytes(problem.dtype);
   const double sectors =
       pixels && tile.channels < problem.c ? double(round_up(bytes, 32)) : double(bytes);
   const double moved = elements * sectors / tile.channels;
+  const int64_t blocks = problem.n * ceil_div(problem.c, tile.channels) *
+                         ceil_div(problem.p, tile.rows) * ceil_div(problem.q, tile.columns);
   const int64_t at_once =
       std::min<int64_t>({32, Tile::kBlocks * Tile::kMaxThreads / tile.block_threads(),
-                         kSharedBytes / (tile.shared_bytes + (1 << 10))});
-  const double alone = kLatency + 2 * instructions;
+                         kSharedBytes / (tile.shared_bytes + (1 << 10)),
+                         std::max<int64_t>(1, ceil_div(blocks, multiprocessors))});
+  const double alone = kLatency + 3.5 * instructions;
   const double issued =
       double(at_once * tile.block_threads() / kLanes) * instructions / kSchedulers;
   const double turn =
       std::max({alone, issued + alone / double(at_once), double(at_once) * moved / kCycleBytes});
-  const int64_t blocks = problem.n * ceil_div(problem.c, tile.channels) *
-                         ceil_div(problem.p, tile.rows) * ceil_div(problem.q, tile.columns);
-  return turn * (double(blocks) / double(multiprocessors * at_once) + 1);
+  const double each = double(blocks) / double(multiprocessors);  // multiprocessor's blocks
+  const double turns = each > double(at_once) ? each / double(at_once) + 1 : 1;
+  return turns * turn + kStart * each;
 }
 
 std::optional<WindowsTile> choose_windows_tile(const Problem& problem, int64_t multiprocessors) {
