@@ -111,12 +111,26 @@ void check_strips() {
   expect(!is_chosen(layer(16, 8, 512, 4, 1), IM2WIN_FLOAT16), "nor of planes");
 }
 
+/// A filter a channel.
+void check_depthwise() {
+  const auto is_for_fma = [](int64_t n, int64_t channels, int64_t size, int64_t kernel) {
+    const Problem problem = layer(n, channels, size, channels, kernel, kernel / 2);
+    return fma_strips::is_faster_than_depthwise(in_groups(problem, channels));
+  };
+  expect(is_for_fma(1, 100, 14, 11), "large windows of few small planes");
+  expect(is_for_fma(1, 60, 28, 9), "less large ones");
+  expect(!is_for_fma(1, 60, 28, 7), "but not small ones");
+  expect(!is_for_fma(2, 100, 14, 11) && !is_for_fma(1, 768, 7, 9), "nor of many planes");
+  expect(!is_for_fma(1, 128, 56, 31) && !is_for_fma(1, 3, 512, 11), "nor of large planes");
+}
+
 }  // namespace
 
 int main() {
   check_estimates();
   check_quick();
   check_strips();
+  check_depthwise();
   std::printf("%d wrong\n", failures);
   return failures == 0 ? 0 : 1;
 }

@@ -50,6 +50,16 @@ bool is_large(const Problem& problem) {
          (problem.window_elements() >= kSmallWindow || products > kSmallProducts);
 }
 
+/// With a filter a channel.
+bool is_depthwise_for_fma(const Problem& problem) {
+  return problem.k == problem.groups && problem.c == problem.groups &&
+         cuda::refuse_fma(problem).empty() && cuda::fma_strips::is_faster_than_depthwise(problem);
+}
+
+bool is_for_fma(const Problem& problem) {
+  return is_depthwise_for_fma(problem) || cuda::fma_strips::is_faster(problem);
+}
+
 bool is_for_fused(const Problem& problem) {
   return is_large(problem) && !cuda::is_for_fmas(problem);
 }
@@ -61,7 +71,7 @@ bool is_for_stem(const Problem& problem) {
 /// Filters of one channel share its windows, of which depthwise makes nothing: im2win_fused merges groups, and takes
 /// a tenth of the time of eight filters a channel. It does not take small windows in float32, nor float64.
 bool is_for_depthwise(const Problem& problem) {
-  if (problem.k_per_group() == 1) return true;
+  if (problem.k_per_group() == 1) return !is_depthwise_for_fma(problem);
   if (problem.c == 1) return false;
   if (problem.dtype == IM2WIN_FLOAT64) return true;
   return problem.dtype == IM2WIN_FLOAT32 && problem.k_per_group() == 2 &&
@@ -76,7 +86,7 @@ bool never(const Problem&) { return false; }
 
 constexpr Algorithm kAlgorithms[] = {
     {"depthwise", cuda::refuse_depthwise, cuda::configure_depthwise, is_for_depthwise},
-    {"im2win_fma", cuda::refuse_fma, cuda::configure_fma, cuda::fma_strips::is_faster},
+    {"im2win_fma", cuda::refuse_fma, cuda::configure_fma, is_for_fma},
     {"pointwise", cuda::refuse_pointwise, cuda::configure_pointwise, cuda::pointwise::is_faster,
      cuda::fused_refuses_device<Instructions::kWgmma>},
     {"im2win_stem", cuda::refuse_stem, cuda::configure_stem, is_for_stem,

@@ -1,5 +1,6 @@
 #include "cuda/fma_strips/choice.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <optional>
@@ -109,6 +110,14 @@ bool is_faster(const Problem& problem) {
   if (implicit_gemm::is_for_tiles(problem))
     return microseconds(problem) < implicit_gemm::microseconds(problem);
   return is_for_strips(problem) || is_quick(problem);
+}
+
+bool is_faster_than_depthwise(const Problem& problem) {
+  constexpr int64_t kFewPlanes = 128, kLargeWindow = 8;
+  constexpr double kFewProducts = 1 << 22;
+  const double products = double(problem.output.elements()) * double(problem.window_elements());
+  return problem.n * problem.k <= kFewPlanes && std::min(problem.r, problem.s) >= kLargeWindow &&
+         products <= kFewProducts;
 }
 
 }  // namespace im2win::cuda::fma_strips
