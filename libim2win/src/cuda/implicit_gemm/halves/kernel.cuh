@@ -88,7 +88,6 @@ __global__ void __launch_bounds__(kThreads, 2)
 #pragma unroll 1
   for (int i = 0; i < kStages; ++i) tabulate(stages.first + i);
   if (thread < T::kEdge) shared.pixels[thread] = pixel_place(a, place, thread);
-  ptx::let_next_start();
   ptx::wait_for_kernel_before();
   tabulate_outputs(a, place, shared.outputs);
   __syncthreads();
@@ -102,6 +101,8 @@ __global__ void __launch_bounds__(kThreads, 2)
       break;
     case Copies::kElements: multiply<T, 1, 1>(a, place, shared, stages, tabulate, sums); break;
   }
+  // Not before: few blocks leave room on other multiprocessors, where all of the next kernel's would crowd.
+  ptx::let_next_start();
   __syncthreads();
   sums.put(shared.sums);
   if (a.splits == 1)
