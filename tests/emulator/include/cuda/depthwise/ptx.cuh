@@ -19,7 +19,7 @@ namespace im2win::cuda {
 
 using ptx::load_if;
 
-inline void follow(bool = true) {}
+inline void follow(bool = true) { emulator::wait_for_kernel_before(); }
 
 inline float clamp(float x, float low, float high) { return x < low ? low : x > high ? high : x; }
 
