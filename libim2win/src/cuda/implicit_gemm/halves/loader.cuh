@@ -165,7 +165,8 @@ class Loader {
 
   /// Without a branch, so that those of several taps or pixels need not wait for one another.
   __device__ __forceinline__ bool is_inside(const PixelPlace& at, const TapPlace& by) const {
-    return (unsigned(at.y + by.dy) < unsigned(a_.h)) & (unsigned(at.x + by.dx) < unsigned(a_.w));
+    return (unsigned(at.y) + unsigned(by.dy) < unsigned(a_.h)) &
+           (unsigned(at.x) + unsigned(by.dx) < unsigned(a_.w));
   }
 
   /// By one instruction.
