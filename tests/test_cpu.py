@@ -46,6 +46,13 @@ FEW_PIXELS = [
     Problem(n=2, c=115, h=9, w=8, k=5),
 ]
 
+# More planes, of a page or two in float32, than are read in place, and as many as are.
+PAGES = [
+    Problem(n=2, c=257, h=32, w=32, k=20, r=1, s=1),
+    Problem(c=256, h=32, w=32, k=20, r=1, s=1),
+    Problem(c=260, h=32, w=64, k=34, r=2, stride=(3, 2), dilation=(2, 3)),
+]
+
 # Rows as long as a register tile, or a task's piece of them, is wide, planes that are one row, and
 # filters of a register tile (6) and fewer: along planes in NCHW, in float32 and float64.
 PLANES = [
@@ -135,7 +142,7 @@ def test_every_instruction_set(isa: str, dtype: str, monkeypatch: pytest.MonkeyP
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("layout", ["nchw", "nhwc"])
-@pytest.mark.parametrize("problem", MANY_TAPS, ids=str)
+@pytest.mark.parametrize("problem", MANY_TAPS + PAGES, ids=str)
 def test_taps_by_parts(problem: Problem, layout: str, dtype: str) -> None:
     x, weight = integers(problem.input_shape, dtype), integers(problem.weight_shape, dtype)
     y = run(problem, x, weight, (layout, layout))

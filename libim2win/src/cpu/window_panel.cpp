@@ -20,11 +20,21 @@ auto choose_load() {
   }
 }
 
+/// Whether planes are pages apart, so that a window's channels are all in the same few sets of a cache, and so many
+/// that they drive each other out of it. A panel has them elsewhere.
+template <class Factor>
+bool do_planes_compete(const Problem& problem) {
+  constexpr int64_t kPageBytes = 4096, kManyPlanes = 256;
+  return !reads_channels_last<Factor>(problem) && problem.c_per_group() > kManyPlanes &&
+         problem.input.stride[1] * int64_t{sizeof(Factor)} % kPageBytes == 0;
+}
+
 template <class Element, class Factor>
 bool can_read_in_place(const Problem& problem) {
   const bool has_taps =
       !kArePairs<Factor> || (problem.input.stride[1] == 1 && problem.c_per_group() % 2 == 0);
-  return std::is_same_v<Element, Factor> && !problem.is_padded() && has_taps;
+  return std::is_same_v<Element, Factor> && !problem.is_padded() && has_taps &&
+         !do_planes_compete<Factor>(problem);
 }
 
 }  // namespace
