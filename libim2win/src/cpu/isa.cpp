@@ -51,4 +51,12 @@ Isa choose_isa() {
        "\": expected one of ", known);
 }
 
+bool has_wide_units() {
+#if defined(IM2WIN_X86)
+  return choose_isa() >= Isa::kAvx512 && !__builtin_cpu_is("amdfam19h");
+#else
+  return false;
+#endif
+}
+
 }  // namespace im2win::cpu

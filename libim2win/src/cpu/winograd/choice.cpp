@@ -4,6 +4,7 @@
 
 #include "checked.hpp"
 #include "cpu/im2win.hpp"
+#include "cpu/isa.hpp"
 #include "cpu/winograd.hpp"
 #include "cpu/winograd/filter.hpp"
 #include "cpu/winograd/strips.hpp"
@@ -42,7 +43,7 @@ bool is_winograd_worthwhile(const Problem& problem) {
   // Of fewer, some taps' weights are small by chance: filters are uneven (winograd/evenness.hpp).
   constexpr int64_t kFewestChannels = 16;
   if (d.c_per_group() < kFewestChannels) return false;
-  // In products, as measured; vectors are filled up. Doubles, as sizes are up to 2^63.
+  // In products, as measured on Zen 4; vectors are filled up. Doubles, as sizes are up to 2^63.
   constexpr double kCall = 1.4e6;      // for the threads to meet once more
   constexpr double kTransform = 8;     // of a point of a tile, an entry's channel or a filter
   constexpr double kPackingTap = 22;   // of a weight; more, the less of the points stays in a cache
@@ -50,6 +51,8 @@ bool is_winograd_worthwhile(const Problem& problem) {
   constexpr double kPlainPackingTap = 17;  // of a weight, by im2win
   constexpr double kCache = 5 * 1024 * 1024;
   constexpr double kVector = 16;
+  // Where units are wide all else takes as long as more products.
+  constexpr double kWideUnits = 1.5;
   const WinogradWindow window = winograd_window(d);
   const auto taps = static_cast<double>(window.taps());
   const auto entries = static_cast<double>(window.entries());
@@ -64,10 +67,12 @@ bool is_winograd_worthwhile(const Problem& problem) {
   const double points_bytes = groups * c * k * entries * bytes;
   const double packing = (kPackingTap * taps + kPackingEntry * entries) *
                          (has_few_tiles(d) ? 1 : 1 + points_bytes / kCache);
-  const double saved = c * k * ((pixels + kPlainPackingTap) * taps - tiles * entries - packing);
+  const double saved = c * k * (pixels * taps - tiles * entries);
+  const double packed = c * k * (packing - kPlainPackingTap * taps);
   const double transforms =
       tiles * kTransform * (entries * std::max(c, kVector) + kWinogradPoints * k);
-  return groups * (saved - transforms) > kCall;
+  return groups * saved >
+         (has_wide_units() ? kWideUnits : 1) * (groups * (packed + transforms) + kCall);
 }
 
 }  // namespace im2win::cpu
