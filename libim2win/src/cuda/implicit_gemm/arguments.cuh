@@ -78,26 +78,14 @@ __device__ __noinline__ void write_exact(const Arguments<Element>& a, OutputInde
   outputs.write(outputs.filter(at.k), outputs.pixel(at.n, at.p, at.q), window_sum(a.exact, at));
 }
 
-/// Finishes the sum of a filter of the group and a pixel, and stores it.
-template <class Element>
+/// Finishes a sum and stores it. `locate` says which output it is, should it have to be summed again.
+template <class Element, class Locate>
 __device__ __forceinline__ void write_sum(
     const Arguments<Element>& a, const typename Outputs<Element, SumOf<Element>>::Filter& filter,
-    const typename Outputs<Element, SumOf<Element>>::Pixel& pixel, int64_t filter_number,
-    int64_t pixel_number, const Place& place, SumOf<Element> sum) {
-  if (a.is_padded && sum != sum)
-    write_exact(a, output_at(a, place, filter_number, pixel_number));
-  else
-    a.exact.outputs.write(filter, pixel, sum);
-}
-
-/// Likewise, of an output that has been located.
-template <class Element>
-__device__ __forceinline__ void write_sum(
-    const Arguments<Element>& a, const typename Outputs<Element, SumOf<Element>>::Filter& filter,
-    const typename Outputs<Element, SumOf<Element>>::Pixel& pixel, const OutputIndex& at,
+    const typename Outputs<Element, SumOf<Element>>::Pixel& pixel, const Locate& locate,
     SumOf<Element> sum) {
   if (a.is_padded && sum != sum)
-    write_exact(a, at);
+    write_exact(a, locate());
   else
     a.exact.outputs.write(filter, pixel, sum);
 }

@@ -56,7 +56,7 @@ class FmaSums {
           if (filter + i >= a.filters) break;
           of_filter = outputs.filter(++at.k);
         }
-        write_sum(a, of_filter, of_pixel, at, sums_[i][j]);
+        write_sum(a, of_filter, of_pixel, [&] { return at; }, sums_[i][j]);
       }
     }
   }

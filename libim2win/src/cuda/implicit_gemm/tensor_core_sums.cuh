@@ -58,7 +58,9 @@ class TensorCoreSums {
           const int64_t filter = place.first_filter + first_filter() + 8 * m + lane / 4;
           const int64_t k = place.group * a.filters + filter;
           if (filter < a.filters)
-            write_sum(a, a.exact.outputs.filter(k), part, {at.n, k, at.p, at.q}, sums_[m][n][i]);
+            write_sum(
+                a, a.exact.outputs.filter(k), part,
+                [&] { return OutputIndex{at.n, k, at.p, at.q}; }, sums_[m][n][i]);
         }
       }
     }

@@ -33,8 +33,10 @@ __device__ __forceinline__ void write_outputs(const Arguments<typename T::Elemen
 #pragma unroll 1
       for (int block = 0; block < a.splits; ++block) sum += load_from_cluster(own, block);
     }
-    write_sum(a, shared.outputs.filters[filter], shared.outputs.pixels[pixel],
-              place.first_filter + filter, place.first_pixel + pixel, place, sum);
+    const auto locate = [&] {
+      return output_at(a, place, place.first_filter + filter, place.first_pixel + pixel);
+    };
+    write_sum(a, shared.outputs.filters[filter], shared.outputs.pixels[pixel], locate, sum);
   }
 }
 
