@@ -5,7 +5,6 @@
 #include <cstdio>
 
 #include "cuda/fma_strips/choice.hpp"
-#include "cuda/implicit_gemm/choice.hpp"
 #include "expect.hpp"
 #include "layers.hpp"
 
@@ -39,18 +38,13 @@ void check_estimates() {
   Problem precise = dense_layer(1, 3, 96, 64, 3, 1);
   precise.dtype = IM2WIN_FLOAT64;
   expect(std::isinf(strips(precise)), "float64 is refused");
-  const auto tiles = implicit_gemm::microseconds;
-  expect(is_near(tiles(dense_layer(1, 1, 28, 20, 5)), 3.4),
-         "implicit_gemm_tiled: a single channel");
-  expect(is_near(tiles(dense_layer(1, 96, 56, 24, 1)), 10.4), "1x1 windows");
-  expect(is_near(tiles(dense_layer(1, 18, 56, 18, 3, 1)), 17.2), "3x3 windows");
 }
 
 /// Few products, of few images.
 void check_quick() {
   expect(is_chosen(dense_layer(1, 16, 55, 64, 3, 1)), "few products");
   expect(!is_chosen(dense_layer(1, 64, 56, 64, 3, 1)), "but not many");
-  expect(is_chosen(dense_layer(4, 16, 32, 16, 3, 1)), "a few images");
+  expect(is_chosen(dense_layer(4, 7, 50, 7, 7, 3)), "a few images");
   expect(!is_chosen(dense_layer(128, 32, 16, 32, 3, 1)), "but not many");
   expect(is_chosen(in_groups(dense_layer(1, 128, 56, 128, 3, 1), 32)), "groups");
   expect(is_chosen(in_groups(dense_layer(4, 32, 112, 16, 5, 2), 4)),
@@ -60,16 +54,12 @@ void check_quick() {
          "nor of parts of sectors");
   expect(is_chosen(in_groups(dense_layer(1, 24, 56, 54, 1), 3)), "of single pixels");
   expect(!is_chosen(dense_layer(1, 24, 56, 144, 1)), "but not one group of them");
-  expect(is_chosen(dense_layer(1, 18, 56, 18, 3, 1)), "before implicit_gemm_tiled");
-  expect(!is_chosen(dense_layer(1, 96, 55, 16, 1)), "but not where that is faster");
+  expect(!is_chosen(dense_layer(1, 18, 56, 18, 3, 1)), "nor where implicit_gemm_tiled is faster");
   expect(!is_chosen(dense_layer(1, 1, 28, 20, 5)), "nor with little of anything");
   expect(is_chosen(dense_layer(1, 3, 96, 64, 3, 1)), "before im2win_stem");
   expect(!is_chosen(dense_layer(4, 3, 96, 64, 3, 1)), "but not of more images");
   expect(is_chosen(in_groups(dense_layer(1, 256, 28, 256, 3, 1), 32), IM2WIN_FLOAT16), "16 bits");
-  expect(is_chosen(dense_layer(1, 16, 55, 64, 3, 1), IM2WIN_BFLOAT16), "of planes");
-  expect(!is_chosen(dense_layer(1, 16, 55, 64, 3, 1, 1, true), IM2WIN_BFLOAT16),
-         "but not of words");
-  expect(!is_chosen(dense_layer(1, 26, 56, 26, 3, 1), IM2WIN_FLOAT16), "and less than in float32");
+  expect(!is_chosen(dense_layer(1, 16, 55, 64, 3, 1), IM2WIN_BFLOAT16), "and less than in float32");
   Problem rounded = in_groups(dense_layer(1, 128, 56, 128, 3, 1), 32);
   rounded.math = IM2WIN_MATH_TF32;
   expect(!is_chosen(rounded), "not in TF32");

@@ -13,13 +13,18 @@ using namespace im2win;
 using namespace im2win::cuda;
 
 /// Square sizes, no padding.
-Problem layer(int64_t n, int64_t c, int64_t size, int64_t k, int64_t kernel, int64_t groups = 1) {
-  Problem problem = square_layer(n, c, size, k, kernel);
+Problem layer(int64_t n, int64_t c, int64_t size, int64_t k, int64_t kernel, int64_t groups = 1,
+              bool is_channels_last = false) {
+  Problem problem = dense_layer(n, c, size, k, kernel, 0, 1, is_channels_last);
+  problem.filter = dense(k, c / groups, kernel, kernel, is_channels_last);
   problem.groups = groups;
   return problem;
 }
 
-bool is_chosen(const Problem& problem) { return implicit_gemm::is_for_tiles(problem); }
+bool is_chosen(Problem problem, im2win_dtype dtype = IM2WIN_FLOAT32) {
+  problem.dtype = dtype;
+  return implicit_gemm::is_for_tiles(problem);
+}
 
 void check_blocks() {
   expect(implicit_gemm::blocks_of(layer(1, 8, 8, 64, 1), 64) == 1, "64 filters by 64 pixels");
@@ -33,15 +38,38 @@ void check_choice() {
   expect(is_chosen(layer(64, 32, 1, 8, 1)), "images of one pixel");
   expect(is_chosen(layer(1, 888, 9, 888, 3, 37)), "groups of few channels");
   expect(is_chosen(layer(8, 1, 30, 32, 3)), "a single channel");
-  expect(!is_chosen(layer(1, 960, 7, 320, 1)), "long windows");
-  expect(!is_chosen(layer(1, 224, 56, 128, 1)), "much to multiply");
+  expect(is_chosen(layer(1, 960, 7, 320, 1)), "long windows, which clusters share");
+  expect(!is_chosen(layer(1, 512, 28, 512, 3)), "much to multiply");
   expect(!is_chosen(layer(64, 32, 112, 64, 1)), "many pixels");
-  Problem precise = layer(64, 512, 56, 512, 3);
-  precise.dtype = IM2WIN_FLOAT64;
-  expect(is_chosen(precise), "float64");
-  Problem half = layer(1, 96, 56, 24, 1);
-  half.dtype = IM2WIN_FLOAT16;
-  expect(!is_chosen(half), "16 bits");
+  expect(is_chosen(layer(64, 512, 56, 512, 3), IM2WIN_FLOAT64), "float64");
+  Problem far = layer(1, 96, 56, 24, 1);
+  far.input.stride[1] = int64_t{1} << 40;
+  expect(!is_chosen(far), "windows that 32 bits do not hold");
+}
+
+/// Others take less where they read words of both operands.
+void check_16_bits() {
+  expect(is_chosen(layer(1, 992, 14, 128, 1), IM2WIN_FLOAT16), "pixels that are no words");
+  expect(is_chosen(layer(1, 144, 9, 144, 3), IM2WIN_BFLOAT16), "3x3 windows of planes");
+  expect(!is_chosen(layer(1, 64, 56, 128, 1), IM2WIN_FLOAT16), "pixels that are");
+  expect(is_chosen(layer(1, 160, 7, 960, 1, 1, true), IM2WIN_FLOAT16), "before pointwise");
+  expect(!is_chosen(layer(1, 64, 56, 128, 1, 1, true), IM2WIN_FLOAT16), "but not of many pixels");
+  expect(!is_chosen(layer(64, 992, 14, 128, 1), IM2WIN_FLOAT16), "more images");
+}
+
+/// Which operand's words are its channels, or filters.
+void check_order() {
+  using implicit_gemm::are_channels_last;
+  expect(!are_channels_last(layer(2, 8, 6, 5, 3)), "planes");
+  expect(are_channels_last(layer(2, 8, 6, 5, 3, 1, true)), "pixels");
+  expect(are_channels_last(layer(2, 8, 1, 5, 1)), "images of one pixel");
+  const auto single = [](bool is_channels_last) {
+    Problem problem = layer(2, 1, 6, 5, 3, 1, is_channels_last);
+    problem.input.stride[1] = 0;  // is never taken
+    return problem;
+  };
+  expect(!are_channels_last(single(false)), "a single channel and planes of outputs");
+  expect(are_channels_last(single(true)), "or pixels of them");
 }
 
 }  // namespace
@@ -49,6 +77,8 @@ void check_choice() {
 int main() {
   check_blocks();
   check_choice();
+  check_16_bits();
+  check_order();
   std::printf("%d wrong\n", failures);
   return failures == 0 ? 0 : 1;
 }

@@ -1,9 +1,9 @@
-// implicit_gemm_tiled with 16 bits, emulated, on random problems.
+// implicit_gemm_tiled in float32 and with 16 bits, emulated, on random problems.
 
 #include <cstdint>
 #include <cstdlib>
 
-#include "cuda/implicit_gemm/halves.hpp"
+#include "cuda/implicit_gemm/split_k.hpp"
 #include "dense.hpp"
 
 namespace {
@@ -12,7 +12,7 @@ using namespace im2win;
 
 im2win_conv2d_desc random_desc() {
   im2win_conv2d_desc desc = default_desc();
-  desc.dtype = once_in(2) ? IM2WIN_FLOAT16 : IM2WIN_BFLOAT16;
+  desc.dtype = once_in(2) ? IM2WIN_FLOAT32 : once_in(2) ? IM2WIN_FLOAT16 : IM2WIN_BFLOAT16;
   desc.n = between(1, 3);
   desc.groups = once_in(4) ? between(2, 3) : 1;
   desc.c = desc.groups * (once_in(2) ? between(1, 9) : 4 * between(1, 12));
@@ -34,7 +34,7 @@ im2win_conv2d_desc random_desc() {
 std::unique_ptr<Convolution> configure(const Problem& problem, const Target& target) {
   // Of few, tiles are large; of many, shared out.
   emulator::set_multiprocessors(once_in(2) ? 1 : 64);
-  return cuda::implicit_gemm::configure_halves(problem, target);
+  return cuda::implicit_gemm::configure_split_k(problem, target);
 }
 
 }  // namespace

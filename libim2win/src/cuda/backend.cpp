@@ -50,6 +50,11 @@ bool is_large(const Problem& problem) {
          (problem.window_elements() >= kSmallWindow || products > kSmallProducts);
 }
 
+/// Also where others refuse, or a limit leaves them no memory. A small problem that is not for it is for `direct`.
+bool is_for_implicit_gemm(const Problem& problem) {
+  return is_large(problem) || cuda::implicit_gemm::is_for_tiles(problem);
+}
+
 /// With a filter a channel.
 bool is_depthwise_for_fma(const Problem& problem) {
   return problem.k == problem.groups && problem.c == problem.groups &&
@@ -58,6 +63,10 @@ bool is_depthwise_for_fma(const Problem& problem) {
 
 bool is_for_fma(const Problem& problem) {
   return is_depthwise_for_fma(problem) || cuda::fma_strips::is_faster(problem);
+}
+
+bool is_for_pointwise(const Problem& problem) {
+  return !cuda::implicit_gemm::is_for_tiles(problem) && cuda::pointwise::is_faster(problem);
 }
 
 bool is_for_fused(const Problem& problem) {
@@ -78,16 +87,13 @@ bool is_for_depthwise(const Problem& problem) {
          !cuda::refuse_fused<Instructions::kMma>(problem).empty();
 }
 
-/// With 16 bits by name alone: what others are slower for is yet to be measured.
-bool is_for_implicit_gemm(const Problem& problem) { return element_bytes(problem.dtype) > 2; }
-
 /// For what is there to be compared with, by name.
 bool never(const Problem&) { return false; }
 
 constexpr Algorithm kAlgorithms[] = {
     {"depthwise", cuda::refuse_depthwise, cuda::configure_depthwise, is_for_depthwise},
     {"im2win_fma", cuda::refuse_fma, cuda::configure_fma, is_for_fma},
-    {"pointwise", cuda::refuse_pointwise, cuda::configure_pointwise, cuda::pointwise::is_faster,
+    {"pointwise", cuda::refuse_pointwise, cuda::configure_pointwise, is_for_pointwise,
      cuda::fused_refuses_device<Instructions::kWgmma>},
     {"im2win_stem", cuda::refuse_stem, cuda::configure_stem, is_for_stem,
      cuda::fused_refuses_device<Instructions::kWgmma>},

@@ -7,8 +7,7 @@
 
 #include "checked.hpp"
 #include "cuda/fma_strips/tile.hpp"
-#include "cuda/fused/forms.hpp"
-#include "cuda/fused/stem/tile.hpp"
+#include "cuda/fused/estimate.hpp"
 #include "cuda/implicit_gemm/choice.hpp"
 
 namespace im2win::cuda::fma_strips {
@@ -53,36 +52,11 @@ bool is_for_strips(const Problem& problem) {
   return k <= kVeryFew || (k <= kFew && window <= 400);
 }
 
-/// What im2win_fused takes at least, however little there is to do: a kernel that packs the filter, and its own. It has
-/// boxes of 16-bit filters as they are, where channels of one group are whole words; im2win_stem prepares less.
-double fused_start(const Problem& problem) {
-  const bool is_float32 = problem.dtype == IM2WIN_FLOAT32;
-  const bool has_pixels = problem.input.stride[1] == 1;
-  const bool is_for_stem =
-      problem.c_per_group() <= fused::stem::kMaxChannels && fused::stem::is_faster(problem);
-  if (is_for_stem) return is_float32 ? 9 : has_pixels ? 5 : 8;
-  if (is_float32) return 15;
-  return problem.groups == 1 && vector_of(problem) > 1 ? 5 : 10;
-}
-
-/// Of im2win_fused, for windows of several elements of a channel, or of groups: it multiplies by 64 filters at least, or
-/// by as many of merged groups, mostly zeros.
-double fused_microseconds(const Problem& problem) {
-  constexpr int64_t kFilters = 64;
-  constexpr double kSplitProduct = 1.25e-8, kProduct = 0.3e-8;
-  const Problem merged = fused::with_merged_groups(problem, kFilters);
-  const double filters = double(merged.groups) * double(round_up(merged.k_per_group(), kFilters));
-  const double products =
-      filters * double(merged.output_pixels()) * double(merged.window_elements());
-  return fused_start(problem) +
-         products * (problem.dtype == IM2WIN_FLOAT32 ? kSplitProduct : kProduct);
-}
-
 /// Little to do, for which it needs but one kernel, of little start-up; or much less than others make of it.
 bool is_quick(const Problem& problem) {
   if (problem.math == IM2WIN_MATH_TF32) return false;
   if (problem.groups == 1 && problem.window_elements() == problem.c) return false;
-  return microseconds(problem) < fused_microseconds(problem);
+  return microseconds(problem) < fused::microseconds(problem);
 }
 
 }  // namespace

@@ -176,7 +176,6 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
   const Share share(a.tile);
   const Staging<Element, kVector, kFilters> staging(a, place, shared);
   staging.tabulate();
-  ptx::let_next_start();
   ptx::wait_for_kernel_before();
   Sums<kFilters> sums;
   float* const my_sums = shared + a.sums_begin + threadIdx.x;
@@ -194,6 +193,8 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
     is_first = false;
     unflushed = 0;
   }
+  // Not before: few blocks leave room on other multiprocessors, where all of the next kernel's would crowd.
+  ptx::let_next_start();
   __syncthreads();
   write<kFilters>(a, place, shared + a.sums_begin);
 }

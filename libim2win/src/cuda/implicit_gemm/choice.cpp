@@ -4,6 +4,9 @@
 #include <cstdlib>
 
 #include "checked.hpp"
+#include "cuda/fused/estimate.hpp"
+#include "cuda/implicit_gemm/split_k/tile.hpp"
+#include "cuda/pointwise/tile.hpp"
 
 namespace im2win::cuda::implicit_gemm {
 
@@ -13,24 +16,26 @@ int64_t blocks_of(const Problem& problem, int edge) {
 }
 
 bool are_channels_last(const Problem& problem) {
-  return std::abs(problem.input.stride[1]) < std::abs(problem.input.stride[3]);
+  const Tensor& tensor = problem.c > 1 ? problem.input : problem.output;
+  if (tensor.size[1] <= 1) return false;
+  for (const int dimension : {3, 2, 0})
+    if (tensor.size[dimension] > 1)
+      return std::abs(tensor.stride[1]) < std::abs(tensor.stride[dimension]);
+  return true;
 }
 
-// It fits 290 times of up to 25 us, half of them within 10 %.
 double microseconds(const Problem& problem) {
-  constexpr double kStart = 2.2, kElement = 0.05, kBlockElement = 0.00028, kChannelsLast = 1.2;
-  const double blocks = double(blocks_of(problem, kSmallEdge));
-  const double elements = double(problem.window_elements());
-  const double times = are_channels_last(problem) ? kChannelsLast : 1;
-  return times * (kStart + elements * (kElement + kBlockElement * blocks));
+  constexpr int kMultiprocessors = 132;
+  const split_k::Tile tile = split_k::choose_tile(problem, kMultiprocessors, true);
+  return split_k::microseconds(problem, tile, kMultiprocessors);
 }
 
 bool is_for_tiles(const Problem& problem) {
-  constexpr int64_t kShortWindow = 240, kFewBlocks = 128, kLittleWork = 40000;
-  if (problem.dtype != IM2WIN_FLOAT32) return problem.dtype == IM2WIN_FLOAT64;
-  const int64_t window = problem.window_elements();
-  return window <= kShortWindow && blocks_of(problem, kLargeEdge) <= kFewBlocks &&
-         blocks_of(problem, kSmallEdge) * window <= kLittleWork;
+  if (problem.dtype == IM2WIN_FLOAT64) return true;
+  if (!split_k::refusal(problem).empty()) return false;
+  const double others = pointwise::is_faster(problem) ? pointwise::microseconds(problem)
+                                                      : fused::microseconds(problem);
+  return microseconds(problem) < others;
 }
 
 }  // namespace im2win::cuda::implicit_gemm

@@ -1,4 +1,4 @@
-// Algorithm 1 of the paper by tiles: the implicit GEMM of M = filters of a group, N = output pixels,
+// Algorithm 1 of the paper by tiles, in float64: the implicit GEMM of M = filters of a group, N = output pixels,
 // K = taps. Windows are gathered from the input on the way to shared memory, whatever the tensors'
 // strides; taps go in the order in which the input has them. Several stages of taps are on their way
 // while one is multiplied.
@@ -15,10 +15,10 @@ constexpr int kThreads = 128;
 constexpr int kStages = 4;
 
 /// A block's tile of kEdge filters by kEdge pixels, kTaps of them a stage.
-template <class Element_, int kEdge_, bool kChannelsLast_>
+template <bool kChannelsLast_>
 struct Tile {
-  using Element = Element_;
-  static constexpr int kEdge = kEdge_, kTaps = 64 / sizeof(Element);
+  using Element = double;
+  static constexpr int kEdge = kLargeEdge, kTaps = 64 / sizeof(Element);
   static constexpr bool kChannelsLast = kChannelsLast_;    // of the input
   static constexpr int kLoads = kEdge * kTaps / kThreads;  // of a thread, operand and stage
   /// Whole words of 16 bytes; and what a quarter of a warp reads of a tap and of the next ones is in different
@@ -162,7 +162,6 @@ __global__ void __launch_bounds__(kThreads, Sums::kBlocks)
   const Loader<T> loader(a, place);
   const int stages = (a.taps + T::kTaps - 1) / T::kTaps;
   loader.tabulate(shared, 0);
-  ptx::let_next_start();
   ptx::wait_for_kernel_before();
   __syncthreads();
   const auto fetch = [&](int stage) {
@@ -178,6 +177,8 @@ __global__ void __launch_bounds__(kThreads, Sums::kBlocks)
     if (stage % kStages == 0) loader.tabulate(shared, stage + kStages);
     sums.add(shared.filters[stage % kStages], shared.windows[stage % kStages]);
   }
+  // Not before: few blocks leave room on other multiprocessors, where all of the next kernel's would crowd.
+  ptx::let_next_start();
   sums.write(a, place);
 }
 

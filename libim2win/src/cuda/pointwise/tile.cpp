@@ -124,4 +124,15 @@ bool is_faster(const Problem& problem) {
   return true;
 }
 
+// It fits 90 times of up to 20 us, with a standard deviation of 15 %.
+double microseconds(const Problem& problem) {
+  constexpr int64_t kWord = 8;  // elements of 16 bytes
+  constexpr double kStart = 2.1, kChannel = 0.00265, kFilters = 1.7, kManyFilters = 200,
+                   kByte = 0.2e-6, kCopied = 2.9;
+  const auto c = double(problem.c), k = double(problem.k);
+  const double bytes = 2 * (double(problem.output_pixels()) * (c + k) + c * k);
+  return kStart + kChannel * c + kFilters * std::min(k / kManyFilters, 1.0) + kByte * bytes +
+         (problem.c % kWord == 0 ? 0 : kCopied);
+}
+
 }  // namespace im2win::cuda::pointwise

@@ -79,4 +79,7 @@ std::optional<Tile> choose_tile(const Problem& problem);
 /// Whether it is faster than im2win_fused.
 bool is_faster(const Problem& problem);
 
+/// Estimated, on an H200, where these are few.
+double microseconds(const Problem& problem);
+
 }  // namespace im2win::cuda::pointwise

@@ -1,18 +1,20 @@
 // The sums of a tile in float32, by tensor cores, from 16-bit operands.
 #pragma once
 
-#include "cuda/implicit_gemm/halves/arguments.cuh"
+#include "cuda/implicit_gemm/split_k/arguments.cuh"
 #include "cuda/ptx.cuh"
 
-namespace im2win::cuda::implicit_gemm::halves {
+namespace im2win::cuda::implicit_gemm::split_k {
 
 /// Columns of a product are what is next to each other in the output: pixels, or filters where channels are last; rows
 /// are the others. Two by four warps share the tile.
 template <class T>
-class Sums {
+class MmaSums {
   using Element = typename T::Element;
 
  public:
+  static constexpr int kStep = 32;  // taps, of two products
+
   __device__ __forceinline__ void add(const Operands<T>& operands, int stage, int used) {
     const auto& filters = operands.filters[stage % kStages];
     const auto& windows = operands.windows[stage % kStages];
@@ -53,7 +55,7 @@ class Sums {
       for (int j = 0; j < kShare; ++j) {
         const float* const sums = &sums_[i / 2][j][i % 2 * 2];
         reinterpret_cast<float2&>(
-            to[first_row() + lane() / 4 + 8 * i][first_column() + lane() % 4 * 2 + 8 * j]) = {
+            to[0][first_row() + lane() / 4 + 8 * i][first_column() + lane() % 4 * 2 + 8 * j]) = {
             sums[0], sums[1]};
       }
     }
@@ -61,7 +63,6 @@ class Sums {
 
  private:
   static constexpr int kShare = T::kEdge / 32;  // sixteens of rows, and eights of columns
-  static constexpr int kStep = 32;              // taps
 
   __device__ __forceinline__ static int lane() { return threadIdx.x % 32; }
   __device__ __forceinline__ static int first_row() { return threadIdx.x / 128 * (T::kEdge / 2); }
@@ -87,4 +88,4 @@ class Sums {
   float sums_[kShare][kShare][4] = {};
 };
 
-}  // namespace im2win::cuda::implicit_gemm::halves
+}  // namespace im2win::cuda::implicit_gemm::split_k

@@ -1,20 +1,18 @@
-// What kernels for 16 bits know of the problem, and what a block has in shared memory.
+// What kernels that share taps know of the problem, and what a block has in shared memory.
 #pragma once
 
 #include <cstdint>
 #include <type_traits>
 
 #include "cuda/implicit_gemm/arguments.cuh"
-#include "cuda/implicit_gemm/halves/tile.hpp"
+#include "cuda/implicit_gemm/split_k/tile.hpp"
 
-namespace im2win::cuda::implicit_gemm::halves {
+namespace im2win::cuda::implicit_gemm::split_k {
 
 constexpr int kThreads = 256;
 constexpr int kStages = 3;
 /// Of taps: one more, as a stage's are found while those of the last two before it are in use.
 constexpr int kTables = kStages + 1;
-/// Elements between rows, of which ldmatrix reads eight by 16 bytes: these are in different banks.
-constexpr int kPad = 8;
 
 /// A tap's number in the order in which the input has them: channel, row and column, or row, column and channel where
 /// channels are last.
@@ -34,7 +32,7 @@ struct Arguments : implicit_gemm::Arguments<Element> {
     const auto c = static_cast<int>(problem.c_per_group()), r = static_cast<int>(problem.r),
                s = static_cast<int>(problem.s);
     sizes = are_channels_last(problem) ? Digits{r, s, c} : Digits{c, r, s};
-    const int taps = stage_taps(tile.edge), middles = taps / sizes.inner;
+    const int taps = stage_taps(tile.edge, sizeof(Element)), middles = taps / sizes.inner;
     step = {middles / sizes.middle, middles % sizes.middle, taps % sizes.inner};
     // What is never taken may be any number, and taps outside the image take it.
     for (int i = 0; i < 4; ++i)
@@ -56,15 +54,22 @@ struct Arguments : implicit_gemm::Arguments<Element> {
 template <class Element_, int kEdge_, bool kChannelsLast_>
 struct Shape {
   using Element = Element_;
-  static constexpr int kEdge = kEdge_, kTaps = stage_taps(kEdge);
+  static constexpr int kEdge = kEdge_, kTaps = stage_taps(kEdge, sizeof(Element));
   static constexpr bool kChannelsLast = kChannelsLast_;  // of the input
+  /// Warps of a part of the tile, between which a stage's taps are shared: products by FMAs need a part for each lane
+  /// that is worth the loads.
+  static constexpr int kTapShares =
+      sizeof(Element) == 2 ? 1 : kThreads / 32 / (kEdge * kEdge / 1024);
+  /// A word between rows, of which warps read eight at a time, 16 bytes of each: these are in different banks.
+  static constexpr int kPad = 16 / sizeof(Element);
 
   using Filters = Element[kEdge][kTaps + kPad];
   /// [pixel][tap], or [tap][pixel] where pixels are what is next to each other.
   using Windows =
       std::conditional_t<kChannelsLast, Element[kEdge][kTaps + kPad], Element[kTaps][kEdge + kPad]>;
-  /// [filter][pixel], or [pixel][filter] where channels are last. Rows are 8 modulo 32 words apart: see Sums::put().
-  using Sums = float[kEdge][kEdge + 8];
+  /// [filter][pixel], or [pixel][filter] where channels are last, of each share. Rows are 8 modulo 32 words apart: see
+  /// put() of the sums.
+  using Sums = float[kTapShares][kEdge][kEdge + 8];
 };
 
 /// What a tap adds to the place of a window's first one, and of a filter's.
@@ -104,4 +109,4 @@ struct Shared {
   OutputPlaces<T> outputs;
 };
 
-}  // namespace im2win::cuda::implicit_gemm::halves
+}  // namespace im2win::cuda::implicit_gemm::split_k

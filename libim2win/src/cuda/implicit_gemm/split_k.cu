@@ -1,12 +1,12 @@
-#include "cuda/implicit_gemm/halves.hpp"
+#include "cuda/implicit_gemm/split_k.hpp"
 
 #include "cuda/algorithms.hpp"
 #include "cuda/device.hpp"
-#include "cuda/implicit_gemm/halves/kernel.cuh"
+#include "cuda/implicit_gemm/split_k/kernel.cuh"
 #include "cuda/launch.cuh"
 
 namespace im2win::cuda::implicit_gemm {
-namespace halves {
+namespace split_k {
 namespace {
 
 template <class T>
@@ -27,13 +27,14 @@ class Tiled final : public Convolution {
     a.exact.input = static_cast<const Element*>(buffers.input);
     a.exact.filter = static_cast<const Element*>(buffers.filter);
     a.exact.outputs.bind(buffers);
-    a.copies = copies_at(window_copy_, buffers.input, filter_copy_, buffers.filter);
-    launch_clusters("implicit_gemm_halves_kernel", kKernel, a.blocks * a.splits, a.splits, kThreads,
-                    sizeof(Shared<T>), stream, start_, a);
+    a.copies =
+        copies_at(sizeof(Element), window_copy_, buffers.input, filter_copy_, buffers.filter);
+    launch_clusters("implicit_gemm_split_k_kernel", kKernel, a.blocks * a.splits, a.splits,
+                    kThreads, sizeof(Shared<T>), stream, start_, a);
   }
 
  private:
-  static constexpr auto kKernel = implicit_gemm_halves_kernel<T>;
+  static constexpr auto kKernel = implicit_gemm_split_k_kernel<T>;
 
   Arguments<Element> arguments_;
   int window_copy_, filter_copy_;
@@ -44,9 +45,9 @@ template <class Element, bool kChannelsLast>
 std::unique_ptr<Convolution> make(const Problem& problem, const Target& target) {
   using Large = Shape<Element, kLargeEdge, kChannelsLast>;
   using Small = Shape<Element, kSmallEdge, kChannelsLast>;
-  const int version = ptx_version(implicit_gemm_halves_kernel<Small>);
-  // Older code has no tensor cores for it.
-  if (version < 80) return configure_direct(problem, target);
+  const int version = ptx_version(implicit_gemm_split_k_kernel<Small>);
+  // Older code has no tensor cores for 16 bits.
+  if (version < 80 && sizeof(Element) == 2) return configure_direct(problem, target);
   const Tile tile = choose_tile(problem, multiprocessors(target.device), version >= 90);
   if (tile.edge == kLargeEdge) return std::make_unique<Tiled<Large>>(problem, tile);
   return std::make_unique<Tiled<Small>>(problem, tile);
@@ -59,11 +60,14 @@ std::unique_ptr<Convolution> make(const Problem& problem, const Target& target) 
 }
 
 }  // namespace
-}  // namespace halves
+}  // namespace split_k
 
-std::unique_ptr<Convolution> configure_halves(const Problem& problem, const Target& target) {
-  return problem.dtype == IM2WIN_FLOAT16 ? halves::make<__half>(problem, target)
-                                         : halves::make<__nv_bfloat16>(problem, target);
+std::unique_ptr<Convolution> configure_split_k(const Problem& problem, const Target& target) {
+  switch (problem.dtype) {
+    case IM2WIN_FLOAT16: return split_k::make<__half>(problem, target);
+    case IM2WIN_BFLOAT16: return split_k::make<__nv_bfloat16>(problem, target);
+    default: return split_k::make<float>(problem, target);
+  }
 }
 
 }  // namespace im2win::cuda::implicit_gemm

@@ -1,4 +1,4 @@
-// cuda/implicit_gemm/halves/ptx.cuh, emulated.
+// cuda/implicit_gemm/split_k/ptx.cuh, emulated.
 #pragma once
 
 #include <cstring>
@@ -6,7 +6,7 @@
 #include "cuda/ptx.cuh"
 #include "emulator.hpp"
 
-namespace im2win::cuda::implicit_gemm::halves {
+namespace im2win::cuda::implicit_gemm::split_k {
 
 inline uint16_t load_if(bool condition, const void* p) {
   uint16_t x = 0;
@@ -27,4 +27,4 @@ inline float load_from_cluster(const float* p, int block) {
   return x;
 }
 
-}  // namespace im2win::cuda::implicit_gemm::halves
+}  // namespace im2win::cuda::implicit_gemm::split_k

@@ -5,10 +5,10 @@
 
 #include <cstdint>
 
-#include "cuda/implicit_gemm/halves/arguments.cuh"
-#include "cuda/implicit_gemm/halves/ptx.cuh"
+#include "cuda/implicit_gemm/split_k/arguments.cuh"
+#include "cuda/implicit_gemm/split_k/ptx.cuh"
 
-namespace im2win::cuda::implicit_gemm::halves {
+namespace im2win::cuda::implicit_gemm::split_k {
 
 /// A thread's part of an operand of rows of elements, of which it copies so many at a time: a column.
 template <int kRows_, int kElements, int kCopy>
@@ -31,15 +31,15 @@ struct Source {
   bool is_there;  // or it is zero
 };
 
-/// Brings an operand's stages to their places: words of kCopy elements by asynchronous copies, and single elements by
-/// way of registers, where they wait while others are multiplied.
-template <int kRows, int kElements, int kCopy>
+/// Brings an operand's stages to their places, kCopy elements at a time, by asynchronous copies; elements of 16 bits,
+/// which are too short for these, by way of registers, where they wait while others are multiplied.
+template <class Element, int kRows, int kElements, int kCopy>
 class OperandCopy {
  public:
   using Own = Column<kRows, kElements, kCopy>;
 
   /// Of the thread's column, of `rows` rows at least, each from source(i, row). `anywhere` is what may be read.
-  template <class Element, int kPitch, class SourceOf>
+  template <int kPitch, class SourceOf>
   __device__ __forceinline__ void ask(Element (&to)[kRows][kPitch], int rows,
                                       const Element* anywhere, const SourceOf& source) {
 #pragma unroll
@@ -48,19 +48,19 @@ class OperandCopy {
 #pragma unroll
       for (int j = i; j < i + kAtOnce; ++j) {
         const Source<Element> x = source(j, Own::row(j));
-        if constexpr (kCopy == 1)
+        if constexpr (kBytes < 4)
           elements_[j] = load_if(x.is_there, x.from);
         else
           __pipeline_memcpy_async(&to[Own::row(j)][Own::element()], x.is_there ? x.from : anywhere,
-                                  2 * kCopy, x.is_there ? 0 : 2 * kCopy);
+                                  kBytes, x.is_there ? 0 : kBytes);
       }
     }
   }
 
   /// What waits in registers, of as many rows.
-  template <class Element, int kPitch>
+  template <int kPitch>
   __device__ __forceinline__ void settle(Element (&to)[kRows][kPitch], int rows) const {
-    if constexpr (kCopy == 1) {
+    if constexpr (kBytes < 4) {
 #pragma unroll
       for (int i = 0; i < Own::kCount; i += kAtOnce) {
         if (i * Own::kStep >= rows) break;
@@ -72,6 +72,7 @@ class OperandCopy {
   }
 
  private:
+  static constexpr int kBytes = kCopy * sizeof(Element);
   /// So many at a time, as short windows need few.
   static constexpr int kAtOnce = Own::kCount < 4 ? Own::kCount : 4;
 
@@ -82,9 +83,9 @@ class OperandCopy {
 template <class T, int kWindowCopy, int kFilterCopy>
 class Loader {
   using Element = typename T::Element;
-  using Filters = OperandCopy<T::kEdge, T::kTaps, kFilterCopy>;
-  using Windows = std::conditional_t<T::kChannelsLast, OperandCopy<T::kEdge, T::kTaps, kWindowCopy>,
-                                     OperandCopy<T::kTaps, T::kEdge, kWindowCopy>>;
+  using Filters = OperandCopy<Element, T::kEdge, T::kTaps, kFilterCopy>;
+  using Windows = OperandCopy<Element, T::kChannelsLast ? T::kEdge : T::kTaps,
+                              T::kChannelsLast ? T::kTaps : T::kEdge, kWindowCopy>;
 
  public:
   /// When places are tabulated.
@@ -187,4 +188,4 @@ class Loader {
   Windows windows_;
 };
 
-}  // namespace im2win::cuda::implicit_gemm::halves
+}  // namespace im2win::cuda::implicit_gemm::split_k

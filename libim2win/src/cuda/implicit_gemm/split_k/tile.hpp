@@ -1,5 +1,5 @@
-// How implicit_gemm_tiled shares 16-bit problems out: tiles of filters by pixels to blocks, and a tile's taps to the
-// blocks of a cluster. Plain host code: it can be tested without a GPU.
+// How implicit_gemm_tiled shares problems in float32 and with 16 bits out: tiles of filters by pixels to blocks, and a
+// tile's taps to the blocks of a cluster. Plain host code: it can be tested without a GPU.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 #include "cuda/implicit_gemm/choice.hpp"
 #include "problem.hpp"
 
-namespace im2win::cuda::implicit_gemm::halves {
+namespace im2win::cuda::implicit_gemm::split_k {
 
 /// Plain data.
 struct Tile {
@@ -18,19 +18,21 @@ struct Tile {
 
 inline constexpr int kMostSplits = 8;
 
-/// Taps of a stage: of either edge as many elements of an operand.
-constexpr int stage_taps(int edge) { return edge == kSmallEdge ? 128 : 64; }
+/// Taps of a stage: of either edge and any elements 8 KiB of an operand.
+constexpr int stage_taps(int edge, int64_t element_bytes) {
+  return static_cast<int>(8192 / (edge * element_bytes));
+}
 
 /// "" or why 32 bits do not hold how far elements of a window or a filter are apart.
 std::string refusal(const Problem& problem);
 
-/// Estimated, on an H200, where these are few.
+/// Estimated, on an H200, where these are few, and addresses are whole words.
 double microseconds(const Problem& problem, const Tile& tile, int multiprocessors);
 
-/// The tile that is estimated to be the fastest. `has_clusters`: whether there may be splits.
+/// The tile that is estimated to be the fastest. `has_clusters`: whether there may be several splits.
 Tile choose_tile(const Problem& problem, int multiprocessors, bool has_clusters);
 
-/// Elements that are copied at a time, 8, 4 or 1, as sizes and strides allow.
+/// Elements that are copied at a time, a word of 16 bytes, half a word, or one, as sizes and strides allow.
 int window_copy(const Problem& problem);
 int filter_copy(const Problem& problem);
 
@@ -44,6 +46,7 @@ enum class Copies {
 };
 
 /// As long as addresses allow, too.
-Copies copies_at(int window_copy, const void* input, int filter_copy, const void* filter);
+Copies copies_at(int64_t element_bytes, int window_copy, const void* input, int filter_copy,
+                 const void* filter);
 
-}  // namespace im2win::cuda::implicit_gemm::halves
+}  // namespace im2win::cuda::implicit_gemm::split_k

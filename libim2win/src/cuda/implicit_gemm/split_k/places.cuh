@@ -4,9 +4,9 @@
 
 #include <cstdint>
 
-#include "cuda/implicit_gemm/halves/arguments.cuh"
+#include "cuda/implicit_gemm/split_k/arguments.cuh"
 
-namespace im2win::cuda::implicit_gemm::halves {
+namespace im2win::cuda::implicit_gemm::split_k {
 
 /// Past the last tap or pixel: added to any position, outside any image.
 constexpr int kOutsideImage = 1 << 30;
@@ -81,4 +81,4 @@ __device__ __forceinline__ void tabulate_outputs(const Arguments<typename T::Ele
   }
 }
 
-}  // namespace im2win::cuda::implicit_gemm::halves
+}  // namespace im2win::cuda::implicit_gemm::split_k

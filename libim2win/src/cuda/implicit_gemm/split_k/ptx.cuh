@@ -1,11 +1,11 @@
-// The PTX instructions of implicit_gemm_tiled with 16 bits.
+// The PTX instructions of implicit_gemm_tiled in float32 and with 16 bits.
 #pragma once
 
 #include <cstdint>
 
 #include "cuda/ptx.cuh"
 
-namespace im2win::cuda::implicit_gemm::halves {
+namespace im2win::cuda::implicit_gemm::split_k {
 
 /// *p, of 16 bits, through the read-only path, or zero. As one predicated instruction: see ptx::load_if.
 __device__ __forceinline__ uint16_t load_if(bool condition, const void* p) {
@@ -36,4 +36,4 @@ __device__ __forceinline__ float load_from_cluster(const float* p, int block) {
   return x;
 }
 
-}  // namespace im2win::cuda::implicit_gemm::halves
+}  // namespace im2win::cuda::implicit_gemm::split_k

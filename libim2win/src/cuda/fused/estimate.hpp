@@ -1,0 +1,12 @@
+// What im2win_fused and im2win_stem take where there is little to do: to be compared with what others take then. Plain
+// host code: it can be tested without a GPU.
+#pragma once
+
+#include "problem.hpp"
+
+namespace im2win::cuda::fused {
+
+/// Estimated, on an H200, of the one that is chosen.
+double microseconds(const Problem& problem);
+
+}  // namespace im2win::cuda::fused

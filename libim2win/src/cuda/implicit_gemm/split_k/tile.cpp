@@ -1,0 +1,170 @@
+#include "cuda/implicit_gemm/split_k/tile.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <initializer_list>
+#include <utility>
+
+#include "checked.hpp"
+
+namespace im2win::cuda::implicit_gemm::split_k {
+namespace {
+
+constexpr int64_t kWordBytes = 16;
+
+int word_of(int64_t element_bytes) { return static_cast<int>(kWordBytes / element_bytes); }
+
+/// The longest copy that all of these are multiples of.
+int copy_of(int word, std::initializer_list<int64_t> elements) {
+  for (const int copy : {word, word / 2})
+    if (std::all_of(elements.begin(), elements.end(), [&](int64_t x) { return x % copy == 0; }))
+      return copy;
+  return 1;
+}
+
+/// From an element of a dimension to the next; 0 where there is none.
+int64_t step(const Tensor& tensor, int dimension) {
+  return tensor.size[dimension] > 1 ? tensor.stride[dimension] : 0;
+}
+
+bool is_step(const Tensor& tensor, int dimension, int64_t stride) {
+  return tensor.size[dimension] <= 1 || tensor.stride[dimension] == stride;
+}
+
+/// Of an address, modulo a word.
+int64_t elements_at(const void* data, int64_t element_bytes) {
+  return static_cast<int64_t>(reinterpret_cast<uintptr_t>(data)) % kWordBytes / element_bytes;
+}
+
+/// Whether so many such steps, and those of the other dimensions, add up to less than 2^31 elements.
+bool is_narrow(std::initializer_list<std::pair<int64_t, int64_t>> counts_and_steps) {
+  constexpr int64_t kMost = (int64_t{1} << 31) - 1;
+  int64_t reach = 0;
+  for (const auto& [count, step] : counts_and_steps) {
+    if (count == 0 || step == 0) continue;
+    if (exceeds(kMost, {count, std::abs(step)})) return false;
+    reach += count * std::abs(step);
+  }
+  return reach <= kMost;
+}
+
+int64_t stages_of(const Problem& problem, int edge) {
+  return ceil_div(problem.window_elements(), stage_taps(edge, element_bytes(problem.dtype)));
+}
+
+/// In microseconds, of a small tile and of a large one.
+struct Times {
+  double start[2];
+  /// Of a stage of a block that has a multiprocessor to itself, by what is copied at a time: words, half words, those of
+  /// filters alone, elements.
+  double words, half_words, filter_words, elements;
+  double large_stage;  // times those
+  double exchange[2], exchanged_with;
+  double shared[2];  // times all, of two blocks of a multiprocessor
+};
+
+constexpr Times kFloats = {{2.2, 3.65}, 0.89,         0.9,   1.12,       1.17,
+                           1.43,        {0.48, 0.52}, 0.048, {1.44, 1.5}};
+constexpr Times kHalves = {{2.27, 4.15}, 0.76,  0.79,        1.18, 1.35, 1,
+                           {0.44, 0.13}, 0.032, {1.28, 1.28}};
+
+double stage_microseconds(const Problem& problem, const Times& times) {
+  const int64_t bytes = element_bytes(problem.dtype);
+  switch (copies_at(bytes, window_copy(problem), nullptr, filter_copy(problem), nullptr)) {
+    case Copies::kWords: return times.words;
+    case Copies::kHalfWords: return times.half_words;
+    case Copies::kFilterWords:
+    case Copies::kFilterHalfWords: return times.filter_words;
+    case Copies::kElements: return times.elements;
+  }
+  return 0;
+}
+
+}  // namespace
+
+std::string refusal(const Problem& problem) {
+  constexpr int64_t kMostSize = 1 << 28, kMostBlocks = int64_t{1} << 30, kMostCount = INT32_MAX;
+  const int64_t padded_h = problem.padding_top + problem.h + problem.padding_bottom;
+  if (std::max(padded_h, problem.padded_w()) >= kMostSize) return "takes padded sizes below 2^28";
+  const Tensor &x = problem.input, &f = problem.filter;
+  const int64_t rows = (problem.r - 1) * problem.dilation_h,
+                columns = (problem.s - 1) * problem.dilation_w;
+  if (!is_narrow(
+          {{problem.c_per_group() - 1, step(x, 1)}, {rows, step(x, 2)}, {columns, step(x, 3)}}) ||
+      !is_narrow({{problem.c_per_group() - 1, step(f, 1)},
+                  {problem.r - 1, step(f, 2)},
+                  {problem.s - 1, step(f, 3)}}))
+    return "takes windows and filters that span fewer than 2^31 elements";
+  if (problem.output_pixels() > kMostCount || problem.k > kMostCount ||
+      blocks_of(problem, kSmallEdge) * kMostSplits >= kMostBlocks)
+    return "takes fewer than 2^31 pixels and filters, and 2^27 tiles";
+  return "";
+}
+
+// Fitted to 5956 times of up to 60 us on an H200: half of them are within 5 %, and tiles chosen so took 0.6 % longer than
+// the best. Clusters of four and more find no place on a few multiprocessors.
+double microseconds(const Problem& problem, const Tile& tile, int multiprocessors) {
+  constexpr int kBlocks = 2;  // of a multiprocessor
+  constexpr double kPlaces = 10.0 / 11, kWhole = 0.6;
+  const Times& times = problem.dtype == IM2WIN_FLOAT32 ? kFloats : kHalves;
+  const int large = tile.edge == kLargeEdge;
+  const double stage = stage_microseconds(problem, times) * (large ? times.large_stage : 1);
+  const int64_t stages = ceil_div(stages_of(problem, tile.edge), int64_t{tile.splits});
+  const double exchange =
+      tile.splits > 1 ? times.exchange[large] + times.exchanged_with * tile.splits : 0;
+  const double blocks = double(blocks_of(problem, tile.edge)) * tile.splits;
+  const double places = kBlocks * multiprocessors * (tile.splits >= 4 ? kPlaces : 1);
+  // A round that is not whole takes less, as blocks do not end together.
+  const double rounds = std::max(blocks / places, 1.0);
+  return (times.start[large] + stage * double(stages) + exchange) *
+         (blocks > places / kBlocks ? times.shared[large] : 1) *
+         (kWhole * std::ceil(rounds) + (1 - kWhole) * rounds);
+}
+
+Tile choose_tile(const Problem& problem, int multiprocessors, bool has_clusters) {
+  const auto time = [&](const Tile& tile) { return microseconds(problem, tile, multiprocessors); };
+  Tile best = {kSmallEdge, 1};
+  for (const int edge : {kSmallEdge, kLargeEdge})
+    for (int splits = 1; splits <= (has_clusters ? kMostSplits : 1); splits *= 2)
+      if (splits <= stages_of(problem, edge) && time({edge, splits}) < time(best))
+        best = {edge, splits};
+  return best;
+}
+
+int window_copy(const Problem& problem) {
+  const Tensor& x = problem.input;
+  const int word = word_of(element_bytes(problem.dtype));
+  if (are_channels_last(problem)) {
+    if (!is_step(x, 1, 1)) return 1;
+    return copy_of(word, {problem.c_per_group(), step(x, 0), step(x, 2), step(x, 3)});
+  }
+  // A step of windows that is never taken may be 1, whatever the sizes.
+  const bool are_pixels = problem.r * problem.s * problem.stride_h * problem.stride_w == 1 &&
+                          problem.p == problem.h && problem.q == problem.w && is_step(x, 3, 1) &&
+                          is_step(x, 2, problem.w);
+  return are_pixels ? copy_of(word, {problem.h * problem.w, step(x, 0), step(x, 1)}) : 1;
+}
+
+int filter_copy(const Problem& problem) {
+  const Tensor& f = problem.filter;
+  const int64_t c = problem.c_per_group(), r = problem.r, s = problem.s;
+  const bool are_taps = are_channels_last(problem)
+                            ? is_step(f, 1, 1) && is_step(f, 3, c) && is_step(f, 2, c * s)
+                            : is_step(f, 3, 1) && is_step(f, 2, s) && is_step(f, 1, r * s);
+  const int word = word_of(element_bytes(problem.dtype));
+  return are_taps ? copy_of(word, {problem.window_elements(), step(f, 0)}) : 1;
+}
+
+Copies copies_at(int64_t element_bytes, int window_copy, const void* input, int filter_copy,
+                 const void* filter) {
+  const int word = word_of(element_bytes);
+  const int windows = std::min(window_copy, copy_of(word, {elements_at(input, element_bytes)}));
+  const int filters = std::min(filter_copy, copy_of(word, {elements_at(filter, element_bytes)}));
+  const int both = std::min(windows, filters);
+  if (both > 1) return both == word ? Copies::kWords : Copies::kHalfWords;
+  if (filters > 1) return filters == word ? Copies::kFilterWords : Copies::kFilterHalfWords;
+  return Copies::kElements;
+}
+
+}  // namespace im2win::cuda::implicit_gemm::split_k
