@@ -38,13 +38,20 @@ void require_device_number(int32_t device) {
           ": expected IM2WIN_CPU (-1) or a CUDA ordinal");
 }
 
-Target make_target(const im2win_plan_options& options) {
+/// OpenMP's number, as far as each has something to do: a second one takes some microseconds to begin.
+int32_t threads_for(const Problem& problem) {
+  constexpr double kProducts = 1 << 17;  // of a thread
+  const double products = double(problem.output.elements()) * double(problem.window_elements());
+  return static_cast<int32_t>(std::clamp(products / kProducts, 1.0, double(cpu::default_threads())));
+}
+
+Target make_target(const Problem& problem, const im2win_plan_options& options) {
   require_device_number(options.device);
   require(options.packed_filter == 0 || options.packed_filter == 1, "packed_filter is ",
           options.packed_filter, ": expected 0 or 1");
   require(options.threads >= 0 && options.threads <= cpu::kMaxThreads, "threads is ",
           options.threads, ": expected 1 to ", cpu::kMaxThreads, ", or 0 for OpenMP's default");
-  return {options.device, options.threads > 0 ? options.threads : cpu::default_threads()};
+  return {options.device, options.threads > 0 ? options.threads : threads_for(problem)};
 }
 
 /// A one-dimensional run of elements, as a tensor.
@@ -90,7 +97,7 @@ void require_apart(const Argument& written, const Argument& other) {
 
 Plan::Plan(const Problem& problem, const im2win_plan_options& options)
     : problem_(problem),
-      target_(make_target(options)),
+      target_(make_target(problem, options)),
       takes_packed_filter_(options.packed_filter != 0),
       backend_(&backend_of(options.device)) {
   backend_->require_device(target_.device);

@@ -176,7 +176,7 @@ IM2WIN_API im2win_status im2win_conv2d_output_size(const im2win_conv2d_desc* des
 typedef struct im2win_plan_options {
   uint32_t struct_size;           /* sizeof(im2win_plan_options), set by the init function */
   int32_t device;                 /* IM2WIN_CPU or a CUDA ordinal */
-  int32_t threads;                /* of the CPU backend, up to 1024; 0: OpenMP's default */
+  int32_t threads;                /* of the CPU backend, up to 1024; 0: OpenMP's, if they pay */
   int32_t packed_filter;          /* 1: im2win_conv2d takes what im2win_pack_filter wrote; or 0 */
   uint64_t workspace_limit_bytes; /* a hard cap: the batch is split, or another algorithm chosen */
   const char* algorithm;          /* a name from im2win_algorithm_name; NULL: the best that fits */
