@@ -69,6 +69,10 @@ void check_copies() {
   Problem stepped = layer(2, 8, 8, 5, 1);
   stepped.p = 4;  // and a step of rows that is counted as 1
   expect(split_k::window_copy(stepped) == 1, "not all of the pixels");
+  Problem vast = layer(0, 3, 8, 5, 1);
+  vast.h = vast.p = int64_t{1} << 40;
+  vast.w = vast.q = vast.input.size[3] = vast.input.stride[2] = int64_t{1} << 30;
+  expect(split_k::window_copy(vast) == 8, "no image of 2^70 pixels");
   expect(split_k::window_copy(layer(2, 24, 7, 5, 3, 1, true)) == 8, "channels by words");
   expect(split_k::window_copy(layer(2, 12, 7, 5, 3, 1, true)) == 4, "twelve by half words");
   expect(split_k::window_copy(layer(2, 6, 7, 5, 3, 1, true)) == 1, "six one by one");

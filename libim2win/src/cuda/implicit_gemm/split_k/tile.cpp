@@ -140,10 +140,13 @@ int window_copy(const Problem& problem) {
     return copy_of(word, {problem.c_per_group(), step(x, 0), step(x, 2), step(x, 3)});
   }
   // A step of windows that is never taken may be 1, whatever the sizes.
-  const bool are_pixels = problem.r * problem.s * problem.stride_h * problem.stride_w == 1 &&
-                          problem.p == problem.h && problem.q == problem.w && is_step(x, 3, 1) &&
-                          is_step(x, 2, problem.w);
-  return are_pixels ? copy_of(word, {problem.h * problem.w, step(x, 0), step(x, 1)}) : 1;
+  const bool are_pixels =
+      std::max({problem.r, problem.s, problem.stride_h, problem.stride_w}) == 1 &&
+      problem.p == problem.h && problem.q == problem.w && is_step(x, 3, 1) &&
+      is_step(x, 2, problem.w);
+  // Modulo a word, as of no image there may be more pixels than 64 bits count.
+  const int64_t pixels = (problem.h % word) * (problem.w % word);
+  return are_pixels ? copy_of(word, {pixels, step(x, 0), step(x, 1)}) : 1;
 }
 
 int filter_copy(const Problem& problem) {
