@@ -1,5 +1,7 @@
 #include "cuda/fused/estimate.hpp"
 
+#include <algorithm>
+
 #include "checked.hpp"
 #include "cuda/fused/forms.hpp"
 #include "cuda/fused/stem/tile.hpp"
@@ -23,6 +25,16 @@ bool reads_words(const Problem& problem) {
          split_k::filter_copy(problem) == kWord;
 }
 
+/// Windows of few channels that have no inputs in common: most of a line that is read is none of a unit's. As channels,
+/// columns are in whole words what they are.
+bool is_patch(const Problem& problem) {
+  constexpr int64_t kFewChannels = 8, kLongStep = 8, kWord = 8;
+  const bool has_words = problem.dtype != IM2WIN_FLOAT32 && problem.input.stride[1] == 1 &&
+                         problem.c_per_group() * (problem.stride_w % kWord) % kWord == 0;
+  return problem.c_per_group() < kFewChannels && !has_words &&
+         std::min(problem.stride_h, problem.stride_w) >= kLongStep;
+}
+
 /// What it takes at least, however little there is to do.
 double start(const Problem& problem, const Problem& merged) {
   const bool has_pixels = problem.input.stride[1] == 1;
@@ -44,11 +56,12 @@ double microseconds(const Problem& problem) {
   const Slopes slopes = !is_split(problem) ? Slopes{0.28e-8, 0.0015}
                         : is_pixel         ? Slopes{2.3e-8, 0.005}
                                            : Slopes{1.05e-8, 0.002};
+  constexpr double kPatch = 20;
   const Problem merged = with_merged_groups(problem, kFilters);
   const double filters = double(merged.groups) * double(round_up(merged.k_per_group(), kFilters));
   const double products =
       filters * double(merged.output_pixels()) * double(merged.window_elements());
-  return start(problem, merged) + slopes.product * products +
+  return start(problem, merged) + (is_patch(problem) ? kPatch : 0) + slopes.product * products +
          slopes.tap * double(problem.window_elements());
 }
 
