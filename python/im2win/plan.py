@@ -26,7 +26,7 @@ class ConvPlan:
         bias: whether there is one, or its dtype.
         residual: whether there is one.
         device: where the tensors are: "cpu", "cuda" or "cuda:1".
-        threads: of the CPU, up to 1024; 0 is OpenMP's default, or fewer where there is little to do.
+        threads: of the CPU, up to 1024; 0 is OpenMP's default, or fewer for little to do.
 
     Attributes:
         output_shape: (N, K, P, Q) for conv2d, or as layout and an unbatched input have it.
