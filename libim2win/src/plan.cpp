@@ -42,7 +42,8 @@ void require_device_number(int32_t device) {
 int32_t threads_for(const Problem& problem) {
   constexpr double kProducts = 1 << 17;  // of a thread
   const double products = double(problem.output.elements()) * double(problem.window_elements());
-  return static_cast<int32_t>(std::clamp(products / kProducts, 1.0, double(cpu::default_threads())));
+  return static_cast<int32_t>(
+      std::clamp(products / kProducts, 1.0, double(cpu::default_threads())));
 }
 
 Target make_target(const Problem& problem, const im2win_plan_options& options) {
