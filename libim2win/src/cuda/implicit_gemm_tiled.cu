@@ -6,7 +6,7 @@
 #include "cuda/implicit_gemm/choice.hpp"
 #include "cuda/implicit_gemm/split_k.hpp"
 #include "cuda/implicit_gemm/split_k/tile.hpp"
-#include "cuda/implicit_gemm/tensor_core_sums.cuh"
+#include "cuda/implicit_gemm/tile.cuh"
 #include "cuda/launch.cuh"
 #include "status.hpp"
 
@@ -31,8 +31,7 @@ class Tiled final : public Convolution {
   static bool has_tensor_cores() { return ptx_version(kKernel) >= 80; }
 
  private:
-  using Shape = Tile<kChannelsLast>;
-  static constexpr auto kKernel = implicit_gemm_tiled_kernel<Shape, TensorCoreSums<Shape>>;
+  static constexpr auto kKernel = implicit_gemm_tiled_kernel<Tile<kChannelsLast>>;
 
   Arguments<double> arguments_;
   Start start_ = ptx_version(kKernel) >= 90 ? Start::kEarly : Start::kInOrder;

@@ -1,7 +1,7 @@
 // The sums of a tile in float64, by tensor cores.
 #pragma once
 
-#include "cuda/implicit_gemm/tile.cuh"
+#include "cuda/implicit_gemm/arguments.cuh"
 
 namespace im2win::cuda::implicit_gemm {
 

@@ -7,6 +7,7 @@
 #include <cuda_pipeline.h>
 
 #include "cuda/implicit_gemm/arguments.cuh"
+#include "cuda/implicit_gemm/tensor_core_sums.cuh"
 #include "cuda/ptx.cuh"
 
 namespace im2win::cuda::implicit_gemm {
@@ -152,9 +153,8 @@ class Loader {
   int64_t filters_left_;
 };
 
-/// Sums: those of a tile.
-template <class T, class Sums>
-__global__ void __launch_bounds__(kThreads, Sums::kBlocks)
+template <class T>
+__global__ void __launch_bounds__(kThreads, TensorCoreSums<T>::kBlocks)
     implicit_gemm_tiled_kernel(const __grid_constant__ Arguments<typename T::Element> a) {
   __shared__ Shared<T> shared;
   if (block_index() >= a.blocks) return;
@@ -169,7 +169,7 @@ __global__ void __launch_bounds__(kThreads, Sums::kBlocks)
     __pipeline_commit();  // also where there is nothing, as stages are counted
   };
   for (int stage = 0; stage < kStages - 1; ++stage) fetch(stage);
-  Sums sums;
+  TensorCoreSums<T> sums;
   for (int stage = 0; stage < stages; ++stage) {
     __pipeline_wait_prior(kStages - 2);
     __syncthreads();
