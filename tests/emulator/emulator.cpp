@@ -55,6 +55,7 @@ struct Block {
   std::vector<Fiber*> waiting;  // those that have not ended
   std::vector<Exchange> warps;
   Barrier barriers[kBarriers];
+  bool has_no = false;  // of a vote
   std::vector<char> shared;  // while another block runs
 };
 
@@ -202,6 +203,18 @@ void set_multiprocessors(int count) { multiprocessor_count = count; }
 char* shared_memory_of(int block) {
   Block& other = cluster.blocks[static_cast<size_t>(block)];
   return &other == cluster.block ? dynamic_shared_memory : other.shared.data();
+}
+
+bool all_in_block(bool value) {
+  const auto meet = [] { barrier(0, static_cast<int>(block_size.x)); };
+  bool& has_no = cluster.block->has_no;
+  has_no = has_no || !value;
+  meet();
+  const bool all = !has_no;
+  meet();
+  has_no = false;
+  meet();
+  return all;
 }
 
 void meet_in_cluster() {

@@ -75,6 +75,8 @@ void wait_until(const char* what, int64_t number, const std::function<bool()>& c
 /// Of `threads` threads of the block; `arrive` does not wait.
 void barrier(int id, int threads);
 void barrier_arrive(int id, int threads);
+/// Whether all threads of the block passed true.
+bool all_in_block(bool value);
 
 /// What each lane of the warp passed, to be read until the next exchange.
 const uint64_t* exchange(uint64_t value);
@@ -104,6 +106,7 @@ inline unsigned __funnelshift_r(unsigned low, unsigned high, unsigned shift) {
 }
 
 inline void __syncthreads() { ::emulator::barrier(0, static_cast<int>(blockDim.x)); }
+inline int __syncthreads_and(int value) { return ::emulator::all_in_block(value != 0); }
 inline void __syncwarp() { ::emulator::exchange(0); }
 
 template <class T>

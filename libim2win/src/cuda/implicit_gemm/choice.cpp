@@ -15,13 +15,16 @@ int64_t blocks_of(const Problem& problem, int edge) {
          std::max<int64_t>(ceil_div(problem.output_pixels(), edge), 1);
 }
 
-bool are_channels_last(const Problem& problem) {
-  const Tensor& tensor = problem.c > 1 ? problem.input : problem.output;
+bool are_channels_last(const Tensor& tensor) {
   if (tensor.size[1] <= 1) return false;
   for (const int dimension : {3, 2, 0})
     if (tensor.size[dimension] > 1)
       return std::abs(tensor.stride[1]) < std::abs(tensor.stride[dimension]);
   return true;
+}
+
+bool are_channels_last(const Problem& problem) {
+  return are_channels_last(problem.c > 1 ? problem.input : problem.output);
 }
 
 double microseconds(const Problem& problem) {

@@ -13,7 +13,10 @@ inline constexpr int kLargeEdge = 64, kSmallEdge = 32;
 /// How many blocks have tiles of such an edge.
 int64_t blocks_of(const Problem& problem, int edge);
 
-/// Whether a pixel's channels are nearer to each other than pixels; of a single channel, whether its outputs are.
+/// Whether a pixel's channels are nearer to each other than pixels.
+bool are_channels_last(const Tensor& tensor);
+
+/// Of the input; of a single channel, of its outputs.
 bool are_channels_last(const Problem& problem);
 
 /// Estimated, in float32 and with 16 bits, on an H200, of the best tile.

@@ -6,6 +6,7 @@
 
 #include "cuda/implicit_gemm/arguments.cuh"
 #include "cuda/implicit_gemm/split_k/tile.hpp"
+#include "cuda/places.cuh"
 
 namespace im2win::cuda::implicit_gemm::split_k {
 
@@ -70,18 +71,6 @@ struct Shape {
   /// [filter][pixel], or [pixel][filter] where channels are last, of each share. Rows are 8 modulo 32 words apart: see
   /// put() of the sums.
   using Sums = float[kTapShares][kEdge][kEdge + 8];
-};
-
-/// What a tap adds to the place of a window's first one, and of a filter's.
-struct alignas(16) TapPlace {
-  int dy, dx;
-  int window, filter;  // elements
-};
-
-/// Where a pixel's window begins.
-struct alignas(16) PixelPlace {
-  int64_t window;  // elements
-  int y, x;
 };
 
 /// What filters and pixels add to the place of an output.

@@ -153,29 +153,15 @@ class Loader {
                    [&](int i, int row) -> Source<Element> {
                      const PixelPlace at =
                          kWindowCopy == 1 ? loaded(shared_.pixels[row]) : pixels_[i % kKept];
-                     return {from + at.window, is_inside(at, by)};
+                     return {from + at.window, is_inside(a_.h, a_.w, at, by)};
                    });
     } else {
       const Element* const from = input_ + pixels_[0].window;
       windows_.ask(windows, used, a_.exact.input, [&](int, int row) -> Source<Element> {
         const TapPlace by = loaded(taps[row]);
-        return {from + by.window, is_inside(pixels_[0], by)};
+        return {from + by.window, is_inside(a_.h, a_.w, pixels_[0], by)};
       });
     }
-  }
-
-  /// Without a branch, so that those of several taps or pixels need not wait for one another.
-  __device__ __forceinline__ bool is_inside(const PixelPlace& at, const TapPlace& by) const {
-    return (unsigned(at.y) + unsigned(by.dy) < unsigned(a_.h)) &
-           (unsigned(at.x) + unsigned(by.dx) < unsigned(a_.w));
-  }
-
-  /// By one instruction.
-  template <class Place>
-  __device__ __forceinline__ static Place loaded(const Place& place) {
-    static_assert(sizeof(Place) == sizeof(int4));
-    const int4 word = reinterpret_cast<const int4&>(place);
-    return reinterpret_cast<const Place&>(word);
   }
 
   const Arguments<Element>& a_;

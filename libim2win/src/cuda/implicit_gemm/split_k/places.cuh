@@ -1,5 +1,5 @@
-// Where elements are: the sum of what a tap and what a pixel or a filter adds. Each is found once, by a thread of its
-// own, as that takes divisions, and tabulated.
+// Where elements of a tile are. What each tap, pixel and filter adds is found once, by a thread of its own, as that takes
+// divisions, and tabulated.
 #pragma once
 
 #include <cstdint>
@@ -7,9 +7,6 @@
 #include "cuda/implicit_gemm/split_k/arguments.cuh"
 
 namespace im2win::cuda::implicit_gemm::split_k {
-
-/// Past the last tap or pixel: added to any position, outside any image.
-constexpr int kOutsideImage = 1 << 30;
 
 /// Of every stage the same tap, whose place a thread finds without dividing each time.
 template <class T>
@@ -29,13 +26,9 @@ class TapWalk {
     const int c = T::kChannelsLast ? at_.inner : at_.outer;
     const int r = T::kChannelsLast ? at_.outer : at_.middle;
     const int s = T::kChannelsLast ? at_.middle : at_.inner;
-    const int64_t(&x)[4] = a_.exact.input_stride;
-    const int64_t(&f)[4] = a_.exact.filter_stride;
-    const int dy = r * static_cast<int>(a_.exact.dilation_h);
-    const int dx = s * static_cast<int>(a_.exact.dilation_w);
-    return {number_ < a_.taps ? dy : kOutsideImage, dx,
-            c * static_cast<int>(x[1]) + dy * static_cast<int>(x[2]) + dx * static_cast<int>(x[3]),
-            c * static_cast<int>(f[1]) + r * static_cast<int>(f[2]) + s * static_cast<int>(f[3])};
+    TapPlace place = tap_place(a_.exact, c, r, s);
+    if (number_ >= a_.taps) place.dy = kOutsideImage;
+    return place;
   }
 
   /// To the next stage.
@@ -61,11 +54,7 @@ __device__ __forceinline__ PixelPlace pixel_place(const Arguments<Element>& a, c
                                                   int pixel) {
   if (place.first_pixel + pixel >= a.pixels) return {0, kOutsideImage, 0};
   const auto [n, p, q] = a.locate(place, pixel);
-  const Axis &vertical = a.exact.vertical, &horizontal = a.exact.horizontal;
-  const int y = p * static_cast<int>(vertical.stride) - static_cast<int>(vertical.padding);
-  const int x = q * static_cast<int>(horizontal.stride) - static_cast<int>(horizontal.padding);
-  const int64_t(&stride)[4] = a.exact.input_stride;
-  return {n * stride[0] + y * stride[2] + x * stride[3], y, x};
+  return cuda::pixel_place(a.exact, n, p, q);
 }
 
 template <class T>
