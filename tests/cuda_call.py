@@ -14,6 +14,7 @@ DENSE = Problem(n=2, c=19, h=13, w=17, k=37, padding=same(1))
 UNPADDED = replace(DENSE, padding=same(0))
 STEM = replace(DENSE, c=3, w=67)
 PIXELS = Problem(n=70, c=40, h=1, w=1, k=37, r=1, s=1)  # channels are neighbours in NCHW, too
+GROUPS = Problem(n=70, c=64, h=1, w=1, k=64, r=1, s=1, groups=4)
 DEPTHWISE = Problem(n=2, c=16, h=13, w=17, k=16, padding=same(1), groups=16)
 
 
@@ -21,6 +22,7 @@ def problem_of(algorithm: str) -> Problem:
     """One that it takes in any dtype that it takes at all."""
     others = {
         "depthwise": DEPTHWISE,
+        "grouped": GROUPS,
         "mec": UNPADDED,
         "im2win_stem": STEM,
         "pointwise": PIXELS,
@@ -30,7 +32,7 @@ def problem_of(algorithm: str) -> Problem:
 
 def dtype_of(algorithm: str) -> str:
     """One that it takes."""
-    return "float16" if algorithm == "pointwise" else "float32"
+    return "float16" if algorithm in ("grouped", "pointwise") else "float32"
 
 
 class CudaCall:

@@ -5,7 +5,7 @@ from itertools import product
 from problems import Problem, same
 
 # Between them they take every compiled tile of im2win, im2win_fused, im2win_fused_mma,
-# im2win_stem, im2win_fma and pointwise on an H200, and every way of staging: boxes and runs, rows
+# im2win_stem, im2win_fma, grouped and pointwise on an H200, and every way of staging: boxes and runs, rows
 # and strips, with raw lines and without, one slab and several, filters that stay and that come by
 # turns, packed and in place, one image a tile and more.
 DENSE = [
@@ -216,6 +216,21 @@ DENSE = [
             Problem(n=2, c=64, h=20, w=9, k=333, r=1, s=1),
         )
         for problem in (pixels, pixels)
+    ),
+    # Of grouped, sets of 8 to 32 filters, of one group and of several, slabs that are not full,
+    # one box a block and more, taps that share pixels and that do not.
+    *(
+        problem
+        for groups in (
+            Problem(n=2, c=128, h=17, w=30, k=128, padding=same(1), groups=32),
+            Problem(n=3, c=72, h=14, w=14, k=72, padding=same(1), groups=9),
+            Problem(n=40, c=176, h=29, w=31, k=176, padding=same(1), groups=11),
+            Problem(n=2, c=96, h=33, w=20, k=48, r=4, s=5, stride=(2, 2), groups=6),
+            Problem(n=2, c=72, h=21, w=19, k=72, stride=(2, 2), padding=same(1), groups=3),
+            Problem(n=40, c=160, h=15, w=16, k=160, padding=same(2), dilation=(2, 2), groups=5),
+            Problem(c=24, h=9, w=50, k=24, r=1, s=7, stride=(1, 3), dilation=(1, 2), groups=12),
+        )
+        for problem in (groups, groups)
     ),
     # Padding past 2^29 makes the transform count in 64 bits.
     Problem(c=2, h=3, w=5, k=4, r=1, s=2, stride=(2**29, 1), padding=((2**29, 0), (1, 0))),

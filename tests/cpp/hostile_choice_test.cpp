@@ -6,6 +6,7 @@
 
 #include "cuda/fma_strips/choice.hpp"
 #include "cuda/fused/estimate.hpp"
+#include "cuda/grouped/tile.hpp"
 #include "cuda/implicit_gemm/choice.hpp"
 #include "cuda/implicit_gemm/split_k/tile.hpp"
 #include "cuda/pointwise/tile.hpp"
@@ -69,6 +70,8 @@ void check_choices(const Problem& problem) {
   fma_strips::is_faster(problem);
   if (pointwise::is_faster(problem))
     expect(pointwise::microseconds(problem) > 0, "a time of pointwise");
+  if (grouped::refusal(problem).empty())
+    expect(grouped::microseconds(problem) > 0, "a time of grouped");
   if (problem.dtype == IM2WIN_FLOAT64) return;
   expect(fused::microseconds(problem) > 0, "a time of im2win_fused");
   if (!split_k::refusal(problem).empty()) return;

@@ -26,6 +26,9 @@ std::unique_ptr<Convolution> configure_fused(const Problem& problem, const Targe
 std::string refuse_stem(const Problem& problem);
 std::unique_ptr<Convolution> configure_stem(const Problem& problem, const Target& target);
 
+std::string refuse_grouped(const Problem& problem);
+std::unique_ptr<Convolution> configure_grouped(const Problem& problem, const Target& target);
+
 std::string refuse_fma(const Problem& problem);
 std::unique_ptr<Convolution> configure_fma(const Problem& problem, const Target& target);
 

@@ -6,6 +6,7 @@
 #include "cuda/device.hpp"
 #include "cuda/fma_strips/choice.hpp"
 #include "cuda/fused/stem/tile.hpp"
+#include "cuda/grouped/tile.hpp"
 #include "cuda/implicit_gemm/choice.hpp"
 #include "cuda/pointwise/tile.hpp"
 #include "cuda/transform.hpp"
@@ -69,6 +70,10 @@ bool is_for_pointwise(const Problem& problem) {
   return !cuda::implicit_gemm::is_for_tiles(problem) && cuda::pointwise::is_faster(problem);
 }
 
+bool is_for_grouped(const Problem& problem) {
+  return !cuda::implicit_gemm::is_for_tiles(problem) && cuda::grouped::is_faster(problem);
+}
+
 bool is_for_fused(const Problem& problem) {
   return is_large(problem) && !cuda::is_for_fmas(problem);
 }
@@ -95,6 +100,8 @@ constexpr Algorithm kAlgorithms[] = {
     {"im2win_fma", cuda::refuse_fma, cuda::configure_fma, is_for_fma},
     {"pointwise", cuda::refuse_pointwise, cuda::configure_pointwise, is_for_pointwise,
      cuda::fused_refuses_device<Instructions::kWgmma>},
+    {"grouped", cuda::refuse_grouped, cuda::configure_grouped, is_for_grouped,
+     cuda::fused_refuses_device<Instructions::kMma>},
     {"im2win_stem", cuda::refuse_stem, cuda::configure_stem, is_for_stem,
      cuda::fused_refuses_device<Instructions::kWgmma>},
     {"im2win_fused", cuda::refuse_fused<Instructions::kWgmma>,

@@ -7,7 +7,7 @@
 
 #include "checked.hpp"
 #include "cuda/fma_strips/tile.hpp"
-#include "cuda/fused/estimate.hpp"
+#include "cuda/grouped/tile.hpp"
 #include "cuda/implicit_gemm/choice.hpp"
 
 namespace im2win::cuda::fma_strips {
@@ -56,7 +56,7 @@ bool is_for_strips(const Problem& problem) {
 bool is_quick(const Problem& problem) {
   if (problem.math == IM2WIN_MATH_TF32) return false;
   if (problem.groups == 1 && problem.window_elements() == problem.c) return false;
-  return microseconds(problem) < fused::microseconds(problem);
+  return microseconds(problem) < grouped::least_microseconds(problem);
 }
 
 }  // namespace

@@ -4,7 +4,7 @@
 #include <cstdlib>
 
 #include "checked.hpp"
-#include "cuda/fused/estimate.hpp"
+#include "cuda/grouped/tile.hpp"
 #include "cuda/implicit_gemm/split_k/tile.hpp"
 #include "cuda/pointwise/tile.hpp"
 
@@ -37,7 +37,7 @@ bool is_for_tiles(const Problem& problem) {
   if (problem.dtype == IM2WIN_FLOAT64) return true;
   if (!split_k::refusal(problem).empty()) return false;
   const double others = pointwise::is_faster(problem) ? pointwise::microseconds(problem)
-                                                      : fused::microseconds(problem);
+                                                      : grouped::least_microseconds(problem);
   return microseconds(problem) < others;
 }
 

@@ -1,0 +1,83 @@
+// grouped: convolutions of many groups of few channels, with 16 bits in NHWC.
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "cuda/algorithms.hpp"
+#include "cuda/device.hpp"
+#include "cuda/grouped/kernel.cuh"
+#include "cuda/implicit_gemm/split_k.hpp"
+
+namespace im2win::cuda {
+namespace grouped {
+namespace {
+
+bool is_aligned(const void* data) { return reinterpret_cast<uintptr_t>(data) % kWordBytes == 0; }
+
+template <class T>
+class Grouped final : public Convolution {
+  using Element = typename T::Element;
+
+ public:
+  Grouped(const Problem& problem, const Tile& tile, const Device& device,
+          std::unique_ptr<Convolution> misaligned)
+      : problem_(problem),
+        arguments_(problem, tile, device),
+        start_(ptx_version(kKernel) >= 90 ? Start::kEarly : Start::kInOrder),
+        misaligned_(std::move(misaligned)) {
+    allow_shared_memory(reinterpret_cast<const void*>(kKernel), device.shared_bytes);
+  }
+
+  void run(const Buffers& buffers, void* stream) const override {
+    if (!is_aligned(buffers.input) || !is_aligned(buffers.output))
+      return misaligned_->run(buffers, stream);
+    Arguments<Element> a = arguments_;
+    a.exact.input = static_cast<const Element*>(buffers.input);
+    a.exact.filter = static_cast<const Element*>(buffers.filter);
+    a.exact.outputs.bind(buffers);
+    a.copy = filter_copy(problem_, buffers.filter);
+    launch_shared("grouped_kernel", kKernel, int64_t{a.slabs} * a.boxes_at_once, kThreads,
+                  static_cast<size_t>(a.layout.shared_bytes), stream, start_, a);
+  }
+
+ private:
+  static constexpr auto kKernel = grouped_kernel<T>;
+
+  Problem problem_;
+  Arguments<Element> arguments_;
+  Start start_;
+  std::unique_ptr<Convolution> misaligned_;  // takes words at any address
+};
+
+template <class Element>
+std::unique_ptr<Convolution> make(const Problem& problem, const Target& target) {
+  auto other = implicit_gemm::configure_split_k(problem, target);
+  const Device device = {multiprocessors(target.device), shared_bytes_of_block(target.device)};
+  const std::optional<Tile> tile = choose_tile(problem, device);
+  if (!tile) return other;
+  const auto with = [&]<int kEights>() -> std::unique_ptr<Convolution> {
+    return std::make_unique<Grouped<Shape<Element, kEights>>>(problem, *tile, device,
+                                                              std::move(other));
+  };
+  switch (set_of(problem).filters / kWord) {
+    case 1: return with.template operator()<1>();
+    case 2: return with.template operator()<2>();
+    case 3: return with.template operator()<3>();
+    default: return with.template operator()<4>();
+  }
+}
+
+}  // namespace
+}  // namespace grouped
+
+std::string refuse_grouped(const Problem& problem) { return grouped::refusal(problem); }
+
+std::unique_ptr<Convolution> configure_grouped(const Problem& problem, const Target& target) {
+  const CurrentDevice current(target.device);
+  if (problem.dtype == IM2WIN_FLOAT16) return grouped::make<__half>(problem, target);
+  return grouped::make<__nv_bfloat16>(problem, target);
+}
+
+}  // namespace im2win::cuda

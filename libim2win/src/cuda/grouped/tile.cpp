@@ -1,0 +1,222 @@
+#include "cuda/grouped/tile.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <numeric>
+
+#include "checked.hpp"
+#include "cuda/fused/estimate.hpp"
+#include "cuda/implicit_gemm/split_k/tile.hpp"
+#include "status.hpp"
+
+namespace im2win::cuda::grouped {
+namespace {
+
+constexpr int64_t kElementBytes = 2, kWordBytes = kWord * kElementBytes;
+/// Of a multiprocessor beside what one block may have, and what each takes more than it asks for.
+constexpr int kReservedBytes = 1024;
+/// More than any block has.
+constexpr int kTooManyBytes = 1 << 20;
+/// No box of so many pixels along an axis fits.
+constexpr int64_t kMostPixels = 1 << 14;
+constexpr double kStart = 3;  // microseconds
+
+bool are_words(const Tensor& tensor) {
+  if (tensor.stride[1] != 1) return false;
+  for (const int dimension : {0, 2, 3})
+    if (tensor.size[dimension] > 1 && tensor.stride[dimension] % kWord != 0) return false;
+  return true;
+}
+
+int64_t odd(int64_t words) { return words | 1; }
+
+/// Input pixels under so many outputs.
+int64_t span(int64_t outputs, int64_t stride, int64_t taps, int64_t dilation) {
+  return (outputs - 1) * stride + (taps - 1) * dilation + 1;
+}
+
+bool shares_taps(const Problem& problem) {
+  return problem.r == kSharedTapRows && problem.stride_h == problem.dilation_h;
+}
+
+int resident(const Layout& layout, const Device& device) {
+  return std::clamp((device.shared_bytes + kReservedBytes) / (layout.shared_bytes + kReservedBytes),
+                    1, kMostResident);
+}
+
+/// To read and write what is no filter.
+double memory_microseconds(const Problem& problem) {
+  constexpr double kBytes = 3.9e6;  // of a microsecond
+  const double pixels = double(problem.n) * double(problem.h) * double(problem.w);
+  return kElementBytes *
+         (pixels * double(problem.c) + double(problem.output_pixels()) * double(problem.k)) /
+         kBytes;
+}
+
+/// Products of 16 by 8 by 16 of a box.
+double products_of(const Problem& problem, const Tile& tile, const Layout& layout) {
+  const Set set = set_of(problem);
+  return double(tile.position_groups()) * kStripRows * tile.sets * (set.filters / kWord) *
+         layout.steps * tile.tap_rows;
+}
+
+/// Shares out evenly what takes as many parts.
+int64_t even(int64_t all, int64_t most) { return ceil_div(all, ceil_div(all, most)); }
+
+/// Calls use(tile) for each that fits.
+template <class Use>
+void for_each_tile(const Problem& problem, const Device& device, const Use& use) {
+  constexpr int kMostGroups = 4;  // of positions
+  const Set set = set_of(problem);
+  const int64_t strips = ceil_div(problem.p, kStripRows);
+  const int fewest = set.filters == kWord ? 2 : 1;  // see Sums
+  for (int sets = kMostSlab / std::max(set.channels, set.filters); sets >= fewest; sets /= 2)
+    for (int groups = 1; groups <= kMostGroups; ++groups)
+      for (int64_t high = 1; high <= std::min<int64_t>(groups * kPositions, strips); high *= 2) {
+        Tile tile = {sets, static_cast<int>(even(strips, high)),
+                     static_cast<int>(
+                         even(problem.q, std::min<int64_t>(groups * kPositions / high, problem.q))),
+                     shares_taps(problem) ? kSharedTapRows : 1, 1};
+        if (boxes_of(problem, tile) > boxes_at_once(problem, tile, device)) tile.stages = 2;
+        if (layout_of(problem, tile).shared_bytes <= device.shared_bytes) use(tile);
+      }
+}
+
+}  // namespace
+
+Set set_of(const Problem& problem) {
+  const int64_t c = problem.c_per_group(), k = problem.k_per_group();
+  const int64_t groups = kWord / std::min(std::gcd(c, int64_t{kWord}), std::gcd(k, int64_t{kWord}));
+  return {static_cast<int>(groups), static_cast<int>(groups * c), static_cast<int>(groups * k)};
+}
+
+Layout layout_of(const Problem& problem, const Tile& tile) {
+  const Set set = set_of(problem);
+  Layout layout{};
+  const int64_t rows = span(tile.box_rows(), problem.stride_h, problem.r, problem.dilation_h);
+  const int64_t columns = span(tile.columns, problem.stride_w, problem.s, problem.dilation_w);
+  const int64_t taps = problem.r * problem.s / tile.tap_rows;
+  layout.shared_bytes = kTooManyBytes;
+  if (std::max({rows, columns, taps}) > kMostPixels) return layout;
+  layout.phase_columns = static_cast<int>(ceil_div(columns, problem.stride_w));
+  layout.rows = static_cast<int>(rows);
+  layout.columns = static_cast<int>(layout.phase_columns * problem.stride_w);
+  layout.pixel_pitch = static_cast<int>(odd(tile.sets * set.channels / kWord) * kWordBytes);
+  layout.steps = static_cast<int>(ceil_div(taps * (set.channels / kWord), 2));
+  layout.filter_pitch = static_cast<int>(odd(tile.tap_rows * layout.steps * 2) * kWordBytes);
+  // A step more, which is read ahead.
+  layout.filters_begin =
+      kFixedBytes + static_cast<int>(round_up(8 * (layout.steps + 1), kWordBytes));
+  const int64_t filter_bytes = int64_t{tile.sets} * set.filters * layout.filter_pitch;
+  const int64_t box_bytes = rows * layout.row_pitch();
+  const int64_t all = layout.filters_begin + filter_bytes + tile.stages * box_bytes;
+  if (all > kTooManyBytes) return layout;
+  layout.boxes_begin = layout.filters_begin + static_cast<int>(filter_bytes);
+  layout.box_bytes = static_cast<int>(box_bytes);
+  layout.shared_bytes = static_cast<int>(all);
+  return layout;
+}
+
+std::string refusal(const Problem& problem) {
+  if (problem.dtype != IM2WIN_FLOAT16 && problem.dtype != IM2WIN_BFLOAT16)
+    return text("takes float16 and bfloat16, not ", dtype_name(problem.dtype));
+  if (problem.groups == 1) return "takes several groups";
+  if (std::max(problem.c_per_group(), problem.k_per_group()) > kMostSet)
+    return text("takes groups of up to ", kMostSet, " channels and filters");
+  const Set set = set_of(problem);
+  if (std::max(set.channels, set.filters) > kMostSet)
+    return text("takes groups that are whole words of ", kWord, " channels and filters, ", kMostSet,
+                " at most, by themselves or with others");
+  if (problem.c % kWord != 0 || problem.k % kWord != 0 || !are_words(problem.input) ||
+      !are_words(problem.output))
+    return text("takes tensors whose channels are neighbours, and whose pixels are ", kWord,
+                " of them apart, or a multiple");
+  const std::string reason = implicit_gemm::split_k::refusal(problem);
+  if (!reason.empty()) return reason;
+  if (std::max(problem.stride_h, problem.stride_w) > kMostPixels || !choose_tile(problem, kH200))
+    return "has no room for filters and the pixels under a few outputs";
+  return "";
+}
+
+int boxes_of(const Problem& problem, const Tile& tile) {
+  return static_cast<int>(problem.n * ceil_div(problem.p, tile.box_rows()) *
+                          ceil_div(problem.q, tile.columns));
+}
+
+int slabs_of(const Problem& problem, const Tile& tile) {
+  return static_cast<int>(ceil_div(problem.groups, int64_t{tile.sets} * set_of(problem).groups));
+}
+
+int boxes_at_once(const Problem& problem, const Tile& tile, const Device& device) {
+  const int boxes = std::max(boxes_of(problem, tile), 1);
+  const int places = device.multiprocessors * resident(layout_of(problem, tile), device);
+  return static_cast<int>(even(boxes, std::clamp(places / slabs_of(problem, tile), 1, boxes)));
+}
+
+// To be fitted: from what an H200's memories and tensor cores can do.
+double microseconds(const Problem& problem, const Tile& tile, const Device& device) {
+  constexpr double kPixelBytes = 32;  // that each takes beside its channels: short runs are slow
+  constexpr double kCopiedBytes = 41e3, kProducts = 1100;  // of a multiprocessor's microsecond
+  constexpr double kBlocks = 3;                            // that it takes to get there
+  constexpr double kBox = 0.1, kLatency = 0.8;             // of a box, with others and alone
+  constexpr double kHidden = 0.8;  // of memory's time behind this, or of this
+  const Set set = set_of(problem);
+  const Layout layout = layout_of(problem, tile);
+  const double channels = tile.sets * set.channels, filters = tile.sets * set.filters;
+  const double staged =
+      double(layout.rows) * layout.columns * (channels * kElementBytes + kPixelBytes);
+  const double written =
+      double(tile.strips) * kStripRows * tile.columns * (filters * kElementBytes + kPixelBytes);
+  const int at_once = boxes_at_once(problem, tile, device);
+  const double blocks =
+      std::ceil(double(slabs_of(problem, tile)) * at_once / device.multiprocessors);
+  const double together = std::min({blocks / kBlocks, resident(layout, device) / kBlocks, 1.0});
+  const double box = kBox + std::max((staged + written) / kCopiedBytes,
+                                     products_of(problem, tile, layout) / (kProducts * together));
+  const auto boxes = double(ceil_div(boxes_of(problem, tile), at_once));
+  const double block = filters * layout.filter_pitch / kCopiedBytes + boxes * box;
+  const double work = std::max(block * blocks, boxes * kLatency);
+  const double memory = memory_microseconds(problem);
+  return kStart + memory + work - kHidden * std::min(memory, work);
+}
+
+double microseconds(const Problem& problem) {
+  return microseconds(problem, *choose_tile(problem, kH200), kH200);
+}
+
+std::optional<Tile> choose_tile(const Problem& problem, const Device& device) {
+  std::optional<Tile> best;
+  double least = INFINITY;
+  for_each_tile(problem, device, [&](const Tile& tile) {
+    const double time = microseconds(problem, tile, device);
+    if (time < least) best = tile, least = time;
+  });
+  return best;
+}
+
+int filter_copy(const Problem& problem, const void* filter) {
+  const Tensor& f = problem.filter;
+  const auto address = static_cast<int64_t>(reinterpret_cast<uintptr_t>(filter));
+  if (f.size[1] > 1 && f.stride[1] != 1) return 1;
+  const auto are_multiples_of = [&](int64_t copy) {
+    for (const int dimension : {0, 2, 3})
+      if (f.size[dimension] > 1 && f.stride[dimension] % copy != 0) return false;
+    return problem.c_per_group() % copy == 0 && address % (copy * kElementBytes) == 0;
+  };
+  return are_multiples_of(kWord) ? kWord : are_multiples_of(kWord / 2) ? kWord / 2 : 1;
+}
+
+bool is_faster(const Problem& problem) {
+  // Estimates of im2win_fused know nothing of memory, at whose pace it is no more.
+  constexpr double kPace = 1.5;
+  return refusal(problem).empty() &&
+         microseconds(problem) <
+             std::max(fused::microseconds(problem), kStart + kPace * memory_microseconds(problem));
+}
+
+double least_microseconds(const Problem& problem) {
+  return is_faster(problem) ? microseconds(problem) : fused::microseconds(problem);
+}
+
+}  // namespace im2win::cuda::grouped
