@@ -147,8 +147,23 @@ DENSE = [
             Problem(n=2, c=16, h=40, w=37, k=3, padding=same(1)),
             Problem(n=2, c=48, h=20, w=20, k=4, r=5, s=6, stride=(2, 2), padding=same(2)),
             Problem(n=2, c=40, h=9, w=33, k=16, r=2, s=7, stride=(1, 3), groups=2),
+            Problem(n=2, c=40, h=15, w=30, k=2),
         )
         for problem in (strips, strips)
+    ),
+    # Of im2win_fma, windows of few elements: all depths, one tile a block and several, ends of
+    # pixels and of filters, words of either and none. Every other one is aligned.
+    *(
+        problem
+        for windows in (
+            Problem(n=30, c=1, h=120, w=120, k=9, padding=same(1)),
+            Problem(n=2, c=3, h=40, w=37, k=40, r=2, s=3, groups=1, dilation=(1, 2)),
+            Problem(n=3, c=3, h=41, w=60, k=36, stride=(2, 2), padding=same(1)),
+            Problem(n=3, c=4, h=21, w=30, k=40, padding=same(1)),
+            Problem(n=2, c=9, h=19, w=23, k=21, r=2, s=2),
+            Problem(n=2, c=24, h=17, w=19, k=280, r=2, s=2, groups=2),
+        )
+        for problem in (windows, windows)
     ),
     # Of implicit_gemm_tiled, large tiles of one filter of pixels.
     Problem(c=2, h=93, w=93, k=1, r=1, s=1),

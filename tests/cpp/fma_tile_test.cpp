@@ -81,7 +81,7 @@ void check_single_rows() {
 
 void check_refusals() {
   const auto is_refused = [](const Problem& problem) {
-    return *fma_strips::refusal_of_sizes(problem) != 0;
+    return !fma_strips::refusal(problem).empty();
   };
   expect(!is_refused(dense_layer(1, 3, 4000, 3, 11)), "large images are taken");
   expect(is_refused(dense_layer(1, 3, int64_t{1} << 20, 3, 3)), "images beyond 2^20 are not");
@@ -111,7 +111,7 @@ void check_extremes() {
     try {
       const Problem problem = make_problem(&desc);
       fma_strips::is_faster(problem);  // is asked before what is refused
-      if (*fma_strips::refusal_of_sizes(problem) != 0) continue;
+      if (!fma_strips::refusal(problem).empty()) continue;
       check_tile(fma_strips::as_single_rows(problem), 1);
       ++planned;
     } catch (const Error&) {  // no legal problem

@@ -5,6 +5,7 @@
 #include <random>
 
 #include "cuda/fma_strips/choice.hpp"
+#include "cuda/fma_windows/choice.hpp"
 #include "cuda/fused/estimate.hpp"
 #include "cuda/grouped/tile.hpp"
 #include "cuda/implicit_gemm/choice.hpp"
@@ -68,6 +69,7 @@ void check_choices(const Problem& problem) {
   using namespace implicit_gemm;
   is_for_tiles(problem);
   fma_strips::is_faster(problem);
+  fma_windows::is_faster(problem);
   if (pointwise::is_faster(problem))
     expect(pointwise::microseconds(problem) > 0, "a time of pointwise");
   if (grouped::refusal(problem).empty())

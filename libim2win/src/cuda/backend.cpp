@@ -5,6 +5,7 @@
 #include "cuda/algorithms.hpp"
 #include "cuda/device.hpp"
 #include "cuda/fma_strips/choice.hpp"
+#include "cuda/fma_windows/choice.hpp"
 #include "cuda/fused/stem/tile.hpp"
 #include "cuda/grouped/tile.hpp"
 #include "cuda/implicit_gemm/choice.hpp"
@@ -63,7 +64,8 @@ bool is_depthwise_for_fma(const Problem& problem) {
 }
 
 bool is_for_fma(const Problem& problem) {
-  return is_depthwise_for_fma(problem) || cuda::fma_strips::is_faster(problem);
+  return is_depthwise_for_fma(problem) || cuda::fma_windows::is_faster(problem) ||
+         cuda::fma_strips::is_faster(problem);
 }
 
 bool is_for_pointwise(const Problem& problem) {

@@ -7,7 +7,9 @@
 #include "cuda/algorithms.hpp"
 #include "cuda/device.hpp"
 #include "cuda/fma_strips/kernel.cuh"
-#include "status.hpp"
+#include "cuda/fma_windows.hpp"
+#include "cuda/fma_windows/choice.hpp"
+#include "cuda/fma_windows/tile.hpp"
 
 namespace im2win::cuda {
 namespace fma_strips {
@@ -104,14 +106,13 @@ class Fma final : public Convolution {
 
 std::string refuse_fma(const Problem& problem) {
   if (problem.dtype == IM2WIN_FLOAT64) return "does not take float64";
-  if (problem.dilation_w > 1 && problem.s > 1)
-    return text("takes dilations of 1 along the width, not ", problem.dilation_w);
-  return fma_strips::refusal_of_sizes(problem);
+  return fma_windows::refusal(problem).empty() ? "" : fma_strips::refusal(problem);
 }
 
 std::unique_ptr<Convolution> configure_fma(const Problem& given, const Target& target) {
   using namespace fma_strips;
   const CurrentDevice current(target.device);
+  if (fma_windows::is_faster_than_strips(given)) return configure_fma_windows(given, target);
   const Problem problem = as_single_rows(given);
   const int count = multiprocessors(target.device);
   switch (problem.dtype) {

@@ -68,7 +68,7 @@ double microseconds(const Problem& given) {
   constexpr int kMultiprocessors = 132;
   constexpr double kCycle = 0.00081, kChunk = 1, kSharedSector = 0.00002;
   constexpr double kRefused = std::numeric_limits<double>::infinity();
-  if (given.dtype == IM2WIN_FLOAT64 || *refusal_of_sizes(given) != 0) return kRefused;
+  if (given.dtype == IM2WIN_FLOAT64 || !refusal(given).empty()) return kRefused;
   const Problem problem = as_single_rows(given);
   std::optional<Tile> tile = choose_tile(problem, vector_of(problem), kMultiprocessors);
   if (!tile) tile = choose_tile(problem, 1, kMultiprocessors);

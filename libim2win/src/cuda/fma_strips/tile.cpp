@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "checked.hpp"
+#include "status.hpp"
 
 namespace im2win::cuda::fma_strips {
 namespace {
@@ -94,9 +95,11 @@ Problem as_single_rows(Problem problem) {
   return problem;
 }
 
-const char* refusal_of_sizes(const Problem& problem) {
+std::string refusal(const Problem& problem) {
   constexpr int64_t kMostSize = int64_t{1} << 20, kMostStep = 16, kMostColumns = 1 << 10,
                     kMostReach = 1 << 13, kMostBlocks = int64_t{1} << 31;
+  if (problem.dilation_w > 1 && problem.s > 1)
+    return text("takes dilations of 1 along the width, not ", problem.dilation_w);
   for (const int64_t size : {problem.h, problem.w, problem.p, problem.q, problem.padding_top,
                              problem.padding_left, problem.c_per_group(), problem.k_per_group()})
     if (size >= kMostSize) return "takes sizes below 2^20";

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include "cuda/divisor.hpp"
 #include "problem.hpp"
@@ -63,7 +64,7 @@ struct Tile {
 Problem as_single_rows(Problem problem);
 
 /// "" or why not.
-const char* refusal_of_sizes(const Problem& problem);
+std::string refusal(const Problem& problem);
 
 /// How many neighbouring channels may be read at a time where tensors begin at whole words: 1, or 16 bytes of them.
 int vector_of(const Problem& problem);

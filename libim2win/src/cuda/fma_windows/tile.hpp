@@ -48,6 +48,8 @@ int64_t pixel_tiles(const Problem& problem, const Tile& tile);
 
 /// Estimated, on an H200.
 double microseconds(const Problem& problem, const Tile& tile, int multiprocessors);
+/// Of the best tile; infinitely many for what is refused.
+double microseconds(const Problem& problem);
 
 /// The tile that is estimated to be the fastest.
 Tile choose_tile(const Problem& problem, int multiprocessors);
