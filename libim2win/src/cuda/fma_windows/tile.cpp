@@ -37,8 +37,8 @@ struct Costs {
 constexpr Costs kHeldFloats = {1.9, 0.0056, 0.00048, 18.6, 60, 0.65, 0.44, 2.65e6};
 constexpr Costs kHeldHalves = {2.3, 0.0064, 0.0004, 22, 92, 0.7, 0, 4e6};
 constexpr Costs kHeldFilters = {2.6, 0.0081, 0.00046, 46, 113, 0, 0.44, 3.9e6};
-constexpr double kFma = 4.25;  // instructions of a tap of a row, its share of a load among them
-constexpr double kParts = 2;   // times a row, where neighbours of a pixel are no words
+constexpr double kFma = 4.25;   // instructions of a tap of a row, its share of a load among them
+constexpr double kParts = 1.3;  // times a row, where neighbours of a pixel are no words
 
 }  // namespace
 

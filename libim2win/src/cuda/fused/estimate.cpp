@@ -13,6 +13,8 @@ namespace {
 /// Products have so many filters at least, or of as many those of merged groups, which are mostly zeros.
 constexpr int64_t kFilters = 64;
 
+constexpr double kNanosecond = 1e-3;
+
 bool is_split(const Problem& problem) {
   return problem.dtype == IM2WIN_FLOAT32 && problem.math != IM2WIN_MATH_TF32;
 }
@@ -47,6 +49,34 @@ double start(const Problem& problem, const Problem& merged) {
   return has_pixels ? 10 : 13;
 }
 
+/// Of im2win_stem: its chunks of rows of pixels, which may be partly empty.
+double stem_microseconds(const Problem& problem) {
+  constexpr int64_t kChunk = 56, kDense = 3;
+  const bool is_float32 = problem.dtype == IM2WIN_FLOAT32;
+  const bool is_dense = problem.r == kDense && problem.s == kDense,
+             overlaps = problem.stride_h < problem.r || problem.stride_w < problem.s;
+  const double pixel =
+      is_float32 ? (is_dense || !overlaps ? 0.09 : 0.14) : (is_dense ? 0.055 : 0.075);
+  const double pixels = double(problem.n * problem.p) * double(round_up(problem.q, kChunk));
+  return (is_float32 ? 9 : 5) +
+         kNanosecond * pixel * pixels * double(ceil_div(problem.k_per_group(), kFilters));
+}
+
+/// Of im2win_fused: a window's operands take as long to make for each 64 filters, however few its taps. 16-bit pixels are
+/// operands where they are.
+double operand_microseconds(const Problem& problem) {
+  const bool is_float32 = problem.dtype == IM2WIN_FLOAT32;
+  const Problem merged = with_merged_groups(problem, kFilters);
+  if (!is_float32 && merged.groups == 1 && implicit_gemm::split_k::window_copy(problem) > 1)
+    return 0;
+  const bool is_line = problem.c_per_group() == 1 && problem.r == 1;
+  const double pixel = is_line || (is_float32 && is_pixel(problem)) ? 0.13
+                       : is_float32                                 ? 0.1
+                                                                    : 0.08;
+  return 13 + kNanosecond * pixel * double(problem.output_pixels()) * double(merged.groups) *
+                  double(ceil_div(merged.k_per_group(), kFilters));
+}
+
 }  // namespace
 
 // Beside 2109 times of up to 80 us on an H200 half of the estimates are within 13 % in float32, and 16 % with 16 bits.
@@ -64,6 +94,15 @@ double microseconds(const Problem& problem) {
       filters * double(merged.output_pixels()) * double(merged.window_elements());
   return start(problem, merged) + (is_patch(problem) ? kPatch : 0) + slopes.product * products +
          slopes.tap * double(problem.window_elements());
+}
+
+// Beside 208 times of up to 200 us on an H200 half of these are within 13 %; not of words of pixels, which it leaves at what
+// they take at least.
+double microseconds_of_few_taps(const Problem& problem) {
+  const bool is_for_stem =
+      problem.r > 1 && problem.c_per_group() <= stem::kMaxChannels && stem::is_faster(problem);
+  return std::max(microseconds(problem),
+                  is_for_stem ? stem_microseconds(problem) : operand_microseconds(problem));
 }
 
 }  // namespace im2win::cuda::fused

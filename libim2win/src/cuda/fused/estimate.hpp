@@ -9,4 +9,8 @@ namespace im2win::cuda::fused {
 /// Estimated, on an H200, of the one that is chosen.
 double microseconds(const Problem& problem);
 
+/// Likewise of windows of few elements, however many there are: operands are made of them for longer than these are
+/// multiplied.
+double microseconds_of_few_taps(const Problem& problem);
+
 }  // namespace im2win::cuda::fused

@@ -213,8 +213,16 @@ int filter_copy(const Problem& problem, const void* filter) {
 }
 
 bool is_faster(const Problem& problem) {
-  constexpr double kMerged = 1.25;  // how much longer than estimated im2win_fused takes
-  return refusal(problem).empty() && microseconds(problem) < kMerged * fused::microseconds(problem);
+  if (!refusal(problem).empty()) return false;
+  // How much longer than estimated im2win_fused takes, which knows nothing of strides, nor of groups that make no 64
+  // channels.
+  constexpr double kMerged = 1.15, kStrided = 1.5, kOdd = 2.5;
+  const bool has_steps = problem.stride_h > 1 || problem.stride_w > 1;
+  const bool is_odd = kMostSlab % set_of(problem).channels != 0;
+  return microseconds(problem) < (is_odd      ? kOdd
+                                  : has_steps ? kStrided
+                                              : kMerged) *
+                                     fused::microseconds(problem);
 }
 
 double least_microseconds(const Problem& problem) {
