@@ -5,9 +5,9 @@ from itertools import product
 from problems import Problem, same
 
 # Between them they take every compiled tile of im2win, im2win_fused, im2win_fused_mma,
-# im2win_stem, im2win_fma, grouped and pointwise on an H200, and every way of staging: boxes and runs, rows
-# and strips, with raw lines and without, one slab and several, filters that stay and that come by
-# turns, packed and in place, one image a tile and more.
+# im2win_stem, im2win_fma, grouped and pointwise on an H200, and every way of staging: boxes and
+# runs, rows and strips, with raw lines and without, one slab and several, filters that stay and
+# that come by turns, packed and in place, one image a tile and more.
 DENSE = [
     Problem(n=2, c=17, h=27, w=4, k=8, r=5, stride=(2, 2)),
     Problem(n=2, c=6, h=6, w=40, k=21, r=5, s=2, groups=3),
