@@ -60,6 +60,8 @@ void check_refusals() {
   };
   expect(!refuses(layer(1, 48, 14, 64, 1)) && refuses(layer(1, 49, 14, 64, 1)), "long windows");
   expect(refuses(with(IM2WIN_FLOAT64, layer(1, 3, 14, 64, 3))), "float64");
+  expect(!refuses(layer(INT32_MAX - 512, 1, 1, 4, 1)) && refuses(layer(INT32_MAX, 1, 1, 4, 1)),
+         "a tile past 2^31 pixels");
   expect(!refuses(with(IM2WIN_FLOAT16, layer(1, 3, 14, 64, 3))) &&
              refuses(with(IM2WIN_FLOAT16, layer(1, 3, 14, 64, 3, 1, 1, true))),
          "filters that are neighbours, with 16 bits");

@@ -55,7 +55,7 @@ struct Block {
   std::vector<Fiber*> waiting;  // those that have not ended
   std::vector<Exchange> warps;
   Barrier barriers[kBarriers];
-  bool has_no = false;  // of a vote
+  bool has_no = false;       // of a vote
   std::vector<char> shared;  // while another block runs
 };
 

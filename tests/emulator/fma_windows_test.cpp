@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include "cuda/algorithms.hpp"
 #include "cuda/fma_windows/tile.hpp"
 #include "dense.hpp"
 
@@ -13,6 +12,7 @@ namespace {
 
 using namespace im2win;
 
+/// As random, until it is taken.
 im2win_conv2d_desc random_desc() {
   im2win_conv2d_desc desc = default_desc();
   desc.dtype = random_dtype();
@@ -34,16 +34,15 @@ im2win_conv2d_desc random_desc() {
     *padding = once_in(2) ? 0 : between(0, 4);
   choose_ends(desc);
   if (once_in(8)) desc.output_layout = desc.residual_layout = IM2WIN_NHWC;
-  if (desc.dtype != IM2WIN_FLOAT32) desc.output_layout = desc.residual_layout = IM2WIN_NCHW;
-  return desc;
+  const bool is_taken =
+      has_outputs(desc) && cuda::fma_windows::refusal(make_problem(&desc)).empty();
+  return is_taken ? desc : random_desc();
 }
 
 std::unique_ptr<Convolution> configure(const Problem& problem, const Target& target) {
   // Blocks of few multiprocessors have several tiles each.
   emulator::set_multiprocessors(once_in(2) ? 1 : 64);
-  return cuda::fma_windows::refusal(problem).empty()
-             ? cuda::configure_fma_windows(problem, target)
-             : cuda::configure_fma(problem, target);
+  return cuda::configure_fma_windows(problem, target);
 }
 
 }  // namespace

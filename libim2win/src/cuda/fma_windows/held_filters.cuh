@@ -73,8 +73,9 @@ class HeldFilters {
   }
 
   __device__ __forceinline__ void tabulate(int tile, int set) {
-    const int row = static_cast<int>(threadIdx.x), pixel = tile * a_.tile_pixels + row;
+    const int row = static_cast<int>(threadIdx.x);
     if (row >= pixels_of(tile)) return;
+    const int pixel = tile * a_.tile_pixels + row;
     shared_.pixels[row] = a_.pixel_place(pixel);
     shared_.outputs[set][row] = a_.output(pixel);
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <initializer_list>
 #include <iterator>
 #include <limits>
@@ -43,11 +44,14 @@ constexpr double kParts = 1.3;  // times a row, where neighbours of a pixel are 
 }  // namespace
 
 std::string refusal(const Problem& problem) {
+  constexpr int64_t kMostPixelsOfAll = INT32_MAX - kTilePixels;  // the last tile may end past them
   if (problem.dtype == IM2WIN_FLOAT64) return "does not take float64";
   if (problem.window_elements() > kMostTaps) return "takes windows of up to 48 elements";
   if (problem.dtype != IM2WIN_FLOAT32 && are_filters_neighbours(problem))
     return "takes outputs of 16 bits whose pixels are neighbours";
-  return implicit_gemm::split_k::refusal(problem);
+  const std::string reason = implicit_gemm::split_k::refusal(problem);
+  if (!reason.empty() || problem.output_pixels() <= kMostPixelsOfAll) return reason;
+  return "takes 2^31 pixels but for a tile, at most";
 }
 
 bool are_filters_neighbours(const Problem& problem) {

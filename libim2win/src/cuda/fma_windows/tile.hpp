@@ -10,8 +10,7 @@
 namespace im2win::cuda::fma_windows {
 
 inline constexpr int kThreads = 128;
-inline constexpr int kHeld =
-    4;  // windows, or filters, that a thread has in registers; outputs of a word
+inline constexpr int kHeld = 4;  // windows or filters of a thread, and outputs of a word
 inline constexpr int kMostTaps = 48;
 inline constexpr int kMostFilters = 128;  // of a block
 inline constexpr int kMostPixels = 128;   // of a block at a time, where threads hold filters
@@ -24,6 +23,7 @@ inline constexpr int kDepths[] = {12, 20, 28, 36, kMostTaps};
 constexpr int blocks_of_multiprocessor(int depth) {
   return depth <= 12 ? 5 : depth <= 20 ? 4 : depth <= 28 ? 3 : 2;
 }
+
 /// Plain data.
 struct Tile {
   int depth;    // one of kDepths
