@@ -4,7 +4,6 @@ Every way in and out of shared memory: boxes and words of all sizes, runs and pa
 shapes and in several splits; one tile a block and many. Integer data, so that results are exact.
 """
 
-from collections.abc import Callable
 from functools import partial
 from itertools import product
 from typing import Any
@@ -12,10 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-import capi
 from epilogues import assert_exact_epilogues
 from im2win._library import lib
-from numerics import DTYPES, Array, assert_convolved, convolution, integers, normal, strided
+from numerics import DTYPES, assert_convolved, convolution, integers, normal
+from pixels import LAYOUTS, run
 from problems import Problem
 from targets import CUDA, TARGETS, Target, param
 
@@ -48,30 +47,12 @@ MANY = [
 ]
 
 
-def channels_of_more(a: Any) -> Any:
-    """Some of the channels of a tensor that has eight more."""
-    wider = capi.poisoned((a.shape[0], *a.shape[2:], a.shape[1] + 8), a.dtype)
-    some = wider.transpose(0, 3, 1, 2)[:, 8:]
-    some[...] = a
-    return some
-
-
-LAYOUTS: dict[str, Callable[[Any], Any]] = {
-    "nhwc": partial(strided, layout="nhwc"),
-    "slices": channels_of_more,
-}
 POINTWISE = [target for target in TARGETS if target.algorithm == "pointwise"]
 
 
 def cases(some: list[Problem]) -> list[Any]:
     targets = POINTWISE or [Target(CUDA, "pointwise")]
     return [param(*each) for each in product(targets, some, ("float16", "bfloat16"), LAYOUTS)]
-
-
-def run(target: Target, problem: Problem, x: Array, weight: Array, layout: str, **more: Any) -> Any:
-    place = LAYOUTS[layout]
-    out = place(capi.poisoned(problem.output_shape, x.dtype))
-    return target.run(problem, place(x), weight, **{"out": out, **more})
 
 
 @pytest.mark.parametrize(("target", "problem", "dtype", "layout"), cases(FEW + MANY))
