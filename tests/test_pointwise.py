@@ -6,17 +6,14 @@ shapes and in several splits; one tile a block and many. Integer data, so that r
 
 from functools import partial
 from itertools import product
-from typing import Any
 
 import numpy as np
 import pytest
 
-from epilogues import assert_exact_epilogues
-from im2win._library import lib
-from numerics import DTYPES, assert_convolved, convolution, integers, normal
-from pixels import LAYOUTS, run
+import channels_last
+from numerics import convolution, integers
 from problems import Problem
-from targets import CUDA, TARGETS, Target, param
+from targets import Target
 
 
 def pixels(n: int, c: int, h: int, w: int, k: int) -> Problem:
@@ -47,19 +44,12 @@ MANY = [
 ]
 
 
-POINTWISE = [target for target in TARGETS if target.algorithm == "pointwise"]
-
-
-def cases(some: list[Problem]) -> list[Any]:
-    targets = POINTWISE or [Target(CUDA, "pointwise")]
-    return [param(*each) for each in product(targets, some, ("float16", "bfloat16"), LAYOUTS)]
+cases = partial(channels_last.cases, "pointwise")
 
 
 @pytest.mark.parametrize(("target", "problem", "dtype", "layout"), cases(FEW + MANY))
 def test_integers_exactly(target: Target, problem: Problem, dtype: str, layout: str) -> None:
-    x, weight = integers(problem.input_shape, dtype), integers(problem.weight_shape, dtype)
-    y = run(target, problem, x, weight, layout)
-    np.testing.assert_array_equal(y, convolution(x, weight, problem).astype(DTYPES[dtype]))
+    channels_last.assert_integers_exactly(target, problem, dtype, layout)
 
 
 @pytest.mark.parametrize(("target", "problem", "dtype", "layout"), cases(FEW[::5]))
@@ -67,23 +57,12 @@ def test_integers_exactly(target: Target, problem: Problem, dtype: str, layout: 
 def test_any_alignment(
     target: Target, problem: Problem, dtype: str, layout: str, shift: int
 ) -> None:
-    x, weight = normal(problem.input_shape, dtype), normal(problem.weight_shape, dtype)
-    y = run(target, problem, x, weight, layout, shift=shift)
-    assert_convolved(y, x, weight, problem, "pointwise")
+    channels_last.assert_any_alignment(target, problem, dtype, layout, shift)
 
 
 @pytest.mark.parametrize(("target", "problem", "dtype", "layout"), cases(FEW[::3] + MANY[::4]))
 def test_epilogues(target: Target, problem: Problem, dtype: str, layout: str) -> None:
-    """Exact ones: those that add a bias and clamp, and any."""
-    x, weight = integers(problem.input_shape, dtype), integers(problem.weight_shape, dtype)
-    bias = integers((problem.k,), dtype, "bias")
-    residual = LAYOUTS[layout](integers(problem.output_shape, dtype, "residual"))
-    convolve = partial(run, target, problem, x, weight, layout)
-    sums = convolution(x, weight, problem)
-    y = convolve(bias=bias, activation=lib.IM2WIN_RELU)
-    before = sums + bias.astype(np.float64)[:, None, None]
-    np.testing.assert_array_equal(y, np.maximum(before, 0).astype(y.dtype))
-    assert_exact_epilogues(convolve, sums, bias, residual)
+    channels_last.assert_epilogues(target, problem, dtype, layout)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
@@ -95,5 +74,5 @@ def test_what_is_not_finite_stays_where_it_is(
     x[1, problem.c - 1, 0, 0] = weight[0, 0, 0, 0] = value
     with np.errstate(invalid="ignore"):
         exact = convolution(x, weight, problem)
-    y = run(target, problem, x, weight, layout)
+    y = channels_last.run(target, problem, x, weight, layout)
     np.testing.assert_array_equal(y.astype(np.float64), exact)

@@ -52,10 +52,10 @@ std::unique_ptr<Convolution> make(const Problem& problem, const Tile& tile) {
 template <class Element>
 std::unique_ptr<Convolution> make(const Problem& problem, const Tile& tile) {
   switch (tile.depth) {
-    case 12: return make<Element, 12>(problem, tile);
-    case 20: return make<Element, 20>(problem, tile);
-    case 28: return make<Element, 28>(problem, tile);
-    case 36: return make<Element, 36>(problem, tile);
+    case kDepths[0]: return make<Element, kDepths[0]>(problem, tile);
+    case kDepths[1]: return make<Element, kDepths[1]>(problem, tile);
+    case kDepths[2]: return make<Element, kDepths[2]>(problem, tile);
+    case kDepths[3]: return make<Element, kDepths[3]>(problem, tile);
     default: return make<Element, kMostTaps>(problem, tile);
   }
 }

@@ -22,6 +22,13 @@ struct alignas(16) PixelPlace {
   int y, x;
 };
 
+/// Steps of the input that are never taken may be any number, and what is outside the image takes them: they become 0.
+template <class Element, class Compute>
+void drop_steps_not_taken(const Problem& problem, DirectArguments<Element, Compute>& a) {
+  for (int i = 0; i < 4; ++i)
+    if (problem.input.size[i] <= 1) a.input_stride[i] = 0;
+}
+
 template <class Element, class Compute>
 __device__ __forceinline__ TapPlace tap_place(const DirectArguments<Element, Compute>& a, int c,
                                               int r, int s) {

@@ -44,9 +44,7 @@ struct Arguments {
         w(static_cast<int>(problem.w)),
         taps(static_cast<int>(problem.window_elements())),
         is_padded(problem.is_padded()) {
-    // What is never taken may be any number, and taps outside the image take it.
-    for (int i = 0; i < 4; ++i)
-      if (problem.input.size[i] <= 1) exact.input_stride[i] = 0;
+    drop_steps_not_taken(problem, exact);
   }
 
   struct Located {

@@ -7,18 +7,21 @@
 
 namespace im2win::cuda::fma_windows {
 
+// Of strips last: their tiles are many.
 bool is_faster_than_strips(const Problem& problem) {
   constexpr double kStrips = 1.15;  // how much longer than estimated they take beside these
-  return microseconds(problem) < kStrips * fma_strips::microseconds(problem);
+  return refusal(problem).empty() &&
+         microseconds(problem) < kStrips * fma_strips::microseconds(problem);
 }
 
 bool is_faster(const Problem& problem) {
-  if (problem.math == IM2WIN_MATH_TF32 || !is_faster_than_strips(problem)) return false;
+  if (problem.math == IM2WIN_MATH_TF32 || !refusal(problem).empty()) return false;
   const double time = microseconds(problem);
   const bool have_tensor_cores =
       problem.dtype != IM2WIN_FLOAT32 || problem.math != IM2WIN_MATH_IEEE;
   return time < implicit_gemm::microseconds(problem) &&
-         (!have_tensor_cores || time < fused::microseconds_of_few_taps(problem));
+         (!have_tensor_cores || time < fused::microseconds_of_few_taps(problem)) &&
+         is_faster_than_strips(problem);
 }
 
 }  // namespace im2win::cuda::fma_windows

@@ -11,6 +11,7 @@
 #include "checked.hpp"
 #include "cuda/implicit_gemm/choice.hpp"
 #include "cuda/implicit_gemm/split_k/tile.hpp"
+#include "status.hpp"
 
 namespace im2win::cuda::fma_windows {
 namespace {
@@ -46,7 +47,8 @@ constexpr double kParts = 1.3;  // times a row, where neighbours of a pixel are 
 std::string refusal(const Problem& problem) {
   constexpr int64_t kMostPixelsOfAll = INT32_MAX - kTilePixels;  // the last tile may end past them
   if (problem.dtype == IM2WIN_FLOAT64) return "does not take float64";
-  if (problem.window_elements() > kMostTaps) return "takes windows of up to 48 elements";
+  if (problem.window_elements() > kMostTaps)
+    return text("takes windows of up to ", kMostTaps, " elements");
   if (problem.dtype != IM2WIN_FLOAT32 && are_filters_neighbours(problem))
     return "takes outputs of 16 bits whose pixels are neighbours";
   const std::string reason = implicit_gemm::split_k::refusal(problem);

@@ -51,9 +51,10 @@ double start(const Problem& problem, const Problem& merged) {
 
 /// Of im2win_stem: its chunks of rows of pixels, which may be partly empty.
 double stem_microseconds(const Problem& problem) {
-  constexpr int64_t kChunk = 56, kDense = 3;
+  using stem::kDenseTaps;
+  constexpr int64_t kChunk = 56;
   const bool is_float32 = problem.dtype == IM2WIN_FLOAT32;
-  const bool is_dense = problem.r == kDense && problem.s == kDense,
+  const bool is_dense = problem.r == kDenseTaps && problem.s == kDenseTaps,
              overlaps = problem.stride_h < problem.r || problem.stride_w < problem.s;
   const double pixel =
       is_float32 ? (is_dense || !overlaps ? 0.09 : 0.14) : (is_dense ? 0.055 : 0.075);

@@ -6,6 +6,7 @@
 #include "cuda/direct.cuh"
 #include "cuda/grouped/tile.hpp"
 #include "cuda/launch.cuh"
+#include "cuda/places.cuh"
 #include "cuda/ptx.cuh"
 
 extern __shared__ __align__(16) char dynamic_shared_memory[];
@@ -74,9 +75,7 @@ struct Arguments {
         taps_across(problem.s),
         box_columns(tile.columns),
         position_groups(tile.position_groups()) {
-    // What is never taken may be any number, and pixels outside the image take it.
-    for (int i = 0; i < 4; ++i)
-      if (problem.input.size[i] <= 1) exact.input_stride[i] = 0;
+    drop_steps_not_taken(problem, exact);
   }
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <numeric>
 
 #include "checked.hpp"
@@ -21,6 +22,7 @@ constexpr int kTooManyBytes = 1 << 20;
 /// No box of so many pixels along an axis fits.
 constexpr int64_t kMostPixels = 1 << 14;
 constexpr double kStart = 2.44;  // microseconds
+constexpr const char* kNoRoom = "has no room for filters and the pixels under a few outputs";
 
 bool are_words(const Tensor& tensor) {
   if (tensor.stride[1] != 1) return false;
@@ -89,6 +91,36 @@ void for_each_tile(const Problem& problem, const Device& device, const Use& use)
       }
 }
 
+/// Whatever its tiles.
+std::string refusal_of_operands(const Problem& problem) {
+  if (problem.dtype != IM2WIN_FLOAT16 && problem.dtype != IM2WIN_BFLOAT16)
+    return text("takes float16 and bfloat16, not ", dtype_name(problem.dtype));
+  if (problem.groups == 1) return "takes several groups";
+  if (std::max(problem.c_per_group(), problem.k_per_group()) > kMostSet)
+    return text("takes groups of up to ", kMostSet, " channels and filters");
+  const Set set = set_of(problem);
+  if (std::max(set.channels, set.filters) > kMostSet)
+    return text("takes groups that are whole words of ", kWord, " channels and filters, ", kMostSet,
+                " at most, by themselves or with others");
+  if (problem.c % kWord != 0 || problem.k % kWord != 0 || !are_words(problem.input) ||
+      !are_words(problem.output))
+    return text("takes tensors whose channels are neighbours, and whose pixels are ", kWord,
+                " of them apart, or a multiple");
+  const std::string reason = implicit_gemm::split_k::refusal(problem);
+  if (!reason.empty()) return reason;
+  return std::max(problem.stride_h, problem.stride_w) > kMostPixels ? kNoRoom : "";
+}
+
+/// Whether so many microseconds, infinitely many of what is refused, are fewer than im2win_fused's: more than estimated, as that knows
+/// nothing of strides, nor of groups that make no 64 channels.
+bool is_faster(const Problem& problem, double time) {
+  constexpr double kMerged = 1.15, kStrided = 1.5, kOdd = 2.5;
+  if (!std::isfinite(time)) return false;
+  const bool has_steps = problem.stride_h > 1 || problem.stride_w > 1;
+  const bool is_odd = kMostSlab % set_of(problem).channels != 0;
+  return time < (is_odd ? kOdd : has_steps ? kStrided : kMerged) * fused::microseconds(problem);
+}
+
 }  // namespace
 
 Set set_of(const Problem& problem) {
@@ -125,24 +157,9 @@ Layout layout_of(const Problem& problem, const Tile& tile) {
 }
 
 std::string refusal(const Problem& problem) {
-  if (problem.dtype != IM2WIN_FLOAT16 && problem.dtype != IM2WIN_BFLOAT16)
-    return text("takes float16 and bfloat16, not ", dtype_name(problem.dtype));
-  if (problem.groups == 1) return "takes several groups";
-  if (std::max(problem.c_per_group(), problem.k_per_group()) > kMostSet)
-    return text("takes groups of up to ", kMostSet, " channels and filters");
-  const Set set = set_of(problem);
-  if (std::max(set.channels, set.filters) > kMostSet)
-    return text("takes groups that are whole words of ", kWord, " channels and filters, ", kMostSet,
-                " at most, by themselves or with others");
-  if (problem.c % kWord != 0 || problem.k % kWord != 0 || !are_words(problem.input) ||
-      !are_words(problem.output))
-    return text("takes tensors whose channels are neighbours, and whose pixels are ", kWord,
-                " of them apart, or a multiple");
-  const std::string reason = implicit_gemm::split_k::refusal(problem);
+  const std::string reason = refusal_of_operands(problem);
   if (!reason.empty()) return reason;
-  if (std::max(problem.stride_h, problem.stride_w) > kMostPixels || !choose_tile(problem, kH200))
-    return "has no room for filters and the pixels under a few outputs";
-  return "";
+  return choose_tile(problem, kH200) ? "" : kNoRoom;
 }
 
 int boxes_of(const Problem& problem, const Tile& tile) {
@@ -187,7 +204,10 @@ double microseconds(const Problem& problem, const Tile& tile, const Device& devi
 }
 
 double microseconds(const Problem& problem) {
-  return microseconds(problem, *choose_tile(problem, kH200), kH200);
+  constexpr double kRefused = std::numeric_limits<double>::infinity();
+  if (!refusal_of_operands(problem).empty()) return kRefused;
+  const std::optional<Tile> tile = choose_tile(problem, kH200);
+  return tile ? microseconds(problem, *tile, kH200) : kRefused;
 }
 
 std::optional<Tile> choose_tile(const Problem& problem, const Device& device) {
@@ -212,21 +232,11 @@ int filter_copy(const Problem& problem, const void* filter) {
   return are_multiples_of(kWord) ? kWord : are_multiples_of(kWord / 2) ? kWord / 2 : 1;
 }
 
-bool is_faster(const Problem& problem) {
-  if (!refusal(problem).empty()) return false;
-  // How much longer than estimated im2win_fused takes, which knows nothing of strides, nor of groups that make no 64
-  // channels.
-  constexpr double kMerged = 1.15, kStrided = 1.5, kOdd = 2.5;
-  const bool has_steps = problem.stride_h > 1 || problem.stride_w > 1;
-  const bool is_odd = kMostSlab % set_of(problem).channels != 0;
-  return microseconds(problem) < (is_odd      ? kOdd
-                                  : has_steps ? kStrided
-                                              : kMerged) *
-                                     fused::microseconds(problem);
-}
+bool is_faster(const Problem& problem) { return is_faster(problem, microseconds(problem)); }
 
 double least_microseconds(const Problem& problem) {
-  return is_faster(problem) ? microseconds(problem) : fused::microseconds(problem);
+  const double time = microseconds(problem);
+  return is_faster(problem, time) ? time : fused::microseconds(problem);
 }
 
 }  // namespace im2win::cuda::grouped

@@ -91,6 +91,7 @@ bool is_faster(const Problem& problem);
 
 /// Estimated, on an H200.
 double microseconds(const Problem& problem, const Tile& tile, const Device& device);
+/// Of the best tile; infinitely many for what is refused.
 double microseconds(const Problem& problem);
 /// Of this or of im2win_fused, whichever is faster.
 double least_microseconds(const Problem& problem);

@@ -35,9 +35,7 @@ struct Arguments : implicit_gemm::Arguments<Element> {
     sizes = are_channels_last(problem) ? Digits{r, s, c} : Digits{c, r, s};
     const int taps = stage_taps(tile.edge, sizeof(Element)), middles = taps / sizes.inner;
     step = {middles / sizes.middle, middles % sizes.middle, taps % sizes.inner};
-    // What is never taken may be any number, and taps outside the image take it.
-    for (int i = 0; i < 4; ++i)
-      if (problem.input.size[i] <= 1) this->exact.input_stride[i] = 0;
+    drop_steps_not_taken(problem, this->exact);
   }
 
   struct Located {
