@@ -14,7 +14,7 @@ from typing import Any
 import elf
 
 _LARGEST_BYTES = 20_000_000
-_ARCHITECTURES = (75, 80, 86, 89, 90, 100, 120)
+_ARCHITECTURES = (75, 80, 90, 100, 120)
 _CODE = {*(("cubin", each) for each in _ARCHITECTURES), ("PTX", _ARCHITECTURES[-1])}
 _FILES = (
     r"im2win/libim2win\.so",

@@ -40,6 +40,9 @@ struct CostModel::Rates {
   double stored_tile = 0, stored_column = 0;
   double alone = 0;  // part of the writing while nothing multiplies, unless warpgroups take turns
   double last_column = 0;  // and of 128 filters of a column of the last tile, which nothing hides
+  // Before all that, as tables are made, and instructions gone through for the first time take ten cycles each: more
+  // than where rows of pixels are boxes.
+  double start = 0;
 };
 
 const CostModel::Rates& CostModel::rates(const Tile& tile, bool copied) const {
@@ -114,6 +117,7 @@ const CostModel::Rates& CostModel::rates(const Tile& tile, bool copied) const {
                                        .stored_tile = 300,
                                        .stored_column = 18.5,
                                        .last_column = 9};
+  static constexpr double kTables = 8000;
   static constexpr Rates kGathered = {.norm = 2.5,
                                       .batch = 560,
                                       .slab_end = 0,
@@ -128,7 +132,8 @@ const CostModel::Rates& CostModel::rates(const Tile& tile, bool copied) const {
                                       .tile = 1130,
                                       .column = 20,
                                       .odd_column = 20,
-                                      .piece = 120};
+                                      .piece = 120,
+                                      .start = kTables};
   static constexpr Rates kGatheredTf32 = {.norm = 2.47,
                                           .batch = 122,
                                           .slab_end = 532,
@@ -172,7 +177,8 @@ const CostModel::Rates& CostModel::rates(const Tile& tile, bool copied) const {
                                         .odd_column = 20.9,
                                         .piece = 302,
                                         .plane_tile = 4020,
-                                        .last_column = 11};
+                                        .last_column = 11,
+                                        .start = kTables};
   const bool is_tf32 = operands_ == Operands::kTf32;
   if (tile.raw.transposed()) return kTransposed;
   if (tile.pixel_rows) return kPixelRows;
@@ -218,7 +224,7 @@ double CostModel::cycles(const Tile& tile, const KernelShape& shape) const {
                                  1 / rates.norm);
   const double alone = shape.takes_turns ? 0 : rates.alone * writing;
   const double last = rates.last_column * tile.product_columns * shape.filters / 128;
-  return waves * (cycles + alone) + slab + last + pack_cycles(tile);
+  return rates.start + waves * (cycles + alone) + slab + last + pack_cycles(tile);
 }
 
 double CostModel::pack_cycles(const Tile& tile) const {
@@ -231,7 +237,8 @@ double CostModel::pack_cycles(const Tile& tile) const {
 }
 
 double CostModel::cluster_cycles(const Tile& tile, const KernelShape& shape) {
-  return tile.cluster_bits == 0 ? 0 : 2700 + 1050.0 * tile.cluster_bits + 10.0 * shape.columns;
+  const double start = tile.pixel_rows ? 5300 : 2700;
+  return tile.cluster_bits == 0 ? 0 : start + 1050.0 * tile.cluster_bits + 10.0 * shape.columns;
 }
 
 double CostModel::write_cycles(const Tile& tile, const KernelShape& shape) const {

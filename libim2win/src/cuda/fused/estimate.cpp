@@ -29,6 +29,11 @@ bool reads_words(const Problem& problem) {
          split_k::filter_copy(problem) == kWord;
 }
 
+/// Rows of pixels are boxes then, and filters come as they are.
+bool has_rows_of_pixels(const Problem& problem) {
+  return reads_words(problem) && problem.input.stride[1] != 1;
+}
+
 /// Windows of few channels that have no inputs in common: most of a line that is read is none of a unit's. As channels,
 /// columns are in whole words what they are.
 bool is_patch(const Problem& problem) {
@@ -45,7 +50,7 @@ double start(const Problem& problem, const Problem& merged) {
   const bool is_for_stem = problem.c_per_group() <= stem::kMaxChannels && stem::is_faster(problem);
   if (is_for_stem) return problem.dtype == IM2WIN_FLOAT32 ? 9 : has_pixels ? 5 : 8;
   if (is_split(problem)) return is_pixel(problem) ? 13 : 15.5;
-  if (merged.groups == problem.groups && reads_words(problem)) return has_pixels ? 5 : 4.5;
+  if (merged.groups == problem.groups && reads_words(problem)) return has_pixels ? 5 : 3;
   return has_pixels ? 10 : 13;
 }
 
@@ -85,9 +90,10 @@ double microseconds(const Problem& problem) {
   struct Slopes {
     double product, tap;
   };
-  const Slopes slopes = !is_split(problem)  ? Slopes{0.28e-8, 0.0015}
-                        : is_pixel(problem) ? Slopes{2.3e-8, 0.005}
-                                            : Slopes{1.05e-8, 0.002};
+  const Slopes slopes = has_rows_of_pixels(problem) ? Slopes{0.28e-8, 0.004}
+                        : !is_split(problem)        ? Slopes{0.28e-8, 0.0015}
+                        : is_pixel(problem)         ? Slopes{2.3e-8, 0.005}
+                                                    : Slopes{1.05e-8, 0.002};
   constexpr double kPatch = 20;
   const Problem merged = with_merged_groups(problem, kFilters);
   const double filters = double(merged.groups) * double(round_up(merged.k_per_group(), kFilters));

@@ -72,7 +72,8 @@ class Search {
   }
 
  private:
-  /// Slabs of rows of pixels, in runs, which have two units at least: a step is neighbours.
+  /// Slabs of rows of pixels, in runs, which have two units at least: a step is neighbours. Or of more than
+  /// there are channels, zeros the last ones, where filters need no packing then.
   void try_pixel_rows(int64_t channel_units) {
     const int64_t pitch = round_up(problem_.q, kRowPixels);
     TapColumns columns;
@@ -80,11 +81,12 @@ class Search {
         !arrange_columns(problem_, unit_columns_, Columns::kShared, columns))
       return;
     const TapRows rows(problem_, false);
-    for (int units = 2; units <= 8; units *= 2) {
-      if (units > 2 && units / 2 >= channel_units) break;
+    for (int units = 2; units <= kRowUnits; units *= 2) {
       const int chunks = count_of(channel_units, units);
       if (!start_slab(chunks, units, rows, columns) || !has_whole_slabs(problem_, tile_)) continue;
       tile_.pixel_rows = true;
+      const bool has_zeros = units > 2 && units / 2 >= channel_units;
+      if (has_zeros && !has_filter_boxes(problem_, operands_, tile_)) continue;
       tile_.positions = tile_.plane_positions = tile_.positions_pitch = shape_.columns;
       tile_.box_rows = 1;
       start_run(static_cast<int>(pitch), shape_.columns);
