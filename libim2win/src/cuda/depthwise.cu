@@ -100,22 +100,13 @@ std::unique_ptr<Convolution> configure_gather(const Problem& problem, bool are_w
   using Kernel = typename TiledDepthwise<Element, GatherGrid, Compute>::Kernel;
   const GatherTile tile = choose_gather_tile(problem, are_words);
   const GatherGrid grid(problem, tile);
-  const auto of_words = [&](auto word, auto is_clamp) -> Kernel {
-    return depthwise_gather_kernel<Element, Compute, word, uint32_t, is_clamp>;
-  };
-  const auto of_clamp = [&](auto is_clamp) -> Kernel {
-    using std::integral_constant;
-    if constexpr (!std::is_same_v<Element, double>) {
-      if (tile.word == 4) return of_words(integral_constant<int, 4>{}, is_clamp);
-      if constexpr (!std::is_same_v<Element, float>)
-        if (tile.word == 8) return of_words(integral_constant<int, 8>{}, is_clamp);
-    }
-    return tile.is_narrow ? depthwise_gather_kernel<Element, Compute, 1, uint32_t, is_clamp>
-                          : depthwise_gather_kernel<Element, Compute, 1, uint64_t, is_clamp>;
-  };
-  Kernel kernel = of_clamp(std::false_type{});
-  if constexpr (std::is_same_v<Compute, float>)
-    if (Clamp<float>::of(problem)) kernel = of_clamp(std::true_type{});
+  Kernel kernel = tile.is_narrow ? depthwise_gather_kernel<Element, Compute, 1, uint32_t>
+                                 : depthwise_gather_kernel<Element, Compute, 1, uint64_t>;
+  if constexpr (!std::is_same_v<Element, double>) {
+    if (tile.word == 4) kernel = depthwise_gather_kernel<Element, Compute, 4, uint32_t>;
+    if constexpr (!std::is_same_v<Element, float>)
+      if (tile.word == 8) kernel = depthwise_gather_kernel<Element, Compute, 8, uint32_t>;
+  }
   auto any = tile.word > 1 ? configure_gather<Element, Compute>(problem, false) : nullptr;
   return std::make_unique<TiledDepthwise<Element, GatherGrid, Compute>>(
       problem, kernel, grid, GatherTile::kThreads, tile.weights() * int64_t{sizeof(Compute)},
@@ -154,27 +145,26 @@ std::unique_ptr<Convolution> make_slices(
 template <class Element>
 std::unique_ptr<Convolution> configure_slices(const Problem& problem, const Target& target) {
   using Kernel = typename TiledDepthwise<Element, SlicesGrid>::Kernel;
-  const bool is_whole = slices_word_bytes(problem) == kDepthwiseWordBytes;
   const Kernel kernel =
       choose_kernel_of<3, 5, 7>(problem, [&](auto taps, auto stride, auto is_clamp) -> Kernel {
         if constexpr (is_for_slices<Element>(taps))
-          return is_whole ? depthwise_slices_kernel<Element, taps, stride, 16, is_clamp>
-                          : depthwise_slices_kernel<Element, taps, stride, 4, is_clamp>;
+          return depthwise_slices_kernel<Element, taps, stride, is_clamp>;
         else
           return nullptr;
       });
+  if (kernel != nullptr && gives_way_to_mma<Element>(problem.r, problem.stride_h) &&
+      ptx_version(kernel) >= 80)
+    return nullptr;
   return make_slices<Element>(problem, target, kernel, kSlicesRingBytes, choose_slices_tile);
 }
 
 template <class Element>
 std::unique_ptr<Convolution> configure_mma_slices(const Problem& problem, const Target& target) {
   using Kernel = typename TiledDepthwise<Element, SlicesGrid>::Kernel;
-  const bool is_whole = slices_word_bytes(problem) == kDepthwiseWordBytes;
   const Kernel kernel =
       choose_kernel_of<3, 5, 7>(problem, [&](auto taps, auto stride, auto is_clamp) -> Kernel {
         if constexpr (is_for_mma_slices(taps, stride))
-          return is_whole ? depthwise_slices_mma_kernel<Element, taps, stride, 16, is_clamp>
-                          : depthwise_slices_mma_kernel<Element, taps, stride, 4, is_clamp>;
+          return depthwise_slices_mma_kernel<Element, taps, stride, is_clamp>;
         else
           return nullptr;
       });
@@ -242,8 +232,7 @@ std::unique_ptr<Convolution> configure_windows(const Problem& images, const Targ
   const GatherTile other = choose_gather_tile(problem, true);
   if (!tile || gather_cost(problem, other, number) < windows_cost(problem, *tile, number))
     return nullptr;
-  const auto kernel = Clamp<float>::of(problem) ? depthwise_windows_kernel<Element, true>
-                                                : depthwise_windows_kernel<Element, false>;
+  const auto kernel = depthwise_windows_kernel<Element>;
   allow_shared_memory(reinterpret_cast<const void*>(kernel), WindowsTile::kSharedBytes);
   return make_tiled<Element>(
       problem, kernel, WindowsGrid(problem, *tile), tile->block_threads(), tile->shared_bytes,

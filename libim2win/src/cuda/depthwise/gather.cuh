@@ -264,7 +264,7 @@ __device__ __noinline__ void write_again(const DepthwiseArguments<Element, Compu
 
 /// Finishes and writes a thread's sums. Where one is not finite all are computed again: zeros beyond the image make NaN
 /// of infinite weights.
-template <bool kIsClamp, class Element, class Compute, int kWord, class Distance>
+template <class Element, class Compute, int kWord, class Distance>
 __device__ __forceinline__ void write(const DepthwiseArguments<Element, Compute>& a,
                                       const GatherGrid& grid, const GatherPlace& at,
                                       const GatherSums<Element, Compute, kWord, Distance>& all) {
@@ -272,9 +272,7 @@ __device__ __forceinline__ void write(const DepthwiseArguments<Element, Compute>
   using Word = GatherWord<Element, kWord>;
   const int64_t* const stride = a.outputs.strides();
   if (at.count == 0) return;
-  Compute bias[kWord], zero = 0;
-#pragma unroll
-  for (int j = 0; j < kWord; ++j) bias[j] = kIsClamp ? a.outputs.bias(at.k + j) : 0;
+  Compute zero = 0;
 #pragma unroll
   for (const auto& sums : all.sums)
 #pragma unroll
@@ -282,26 +280,31 @@ __device__ __forceinline__ void write(const DepthwiseArguments<Element, Compute>
   if (zero != 0) return write_again<kWord, Distance>(a, grid, at);
   Element* const channel = a.outputs.data() + at.k * stride[1];
   PixelWalk<Signed> walk(grid, at);
+  const auto store = [&](auto finish) {
 #pragma unroll
-  for (int i = 0; i < gather_pixels(kWord); ++i, walk.next(grid)) {
-    if (i >= at.count) break;
-    Word word;
+    for (int i = 0; i < gather_pixels(kWord); ++i, walk.next(grid)) {
+      if (i >= at.count) break;
+      Word word;
 #pragma unroll
-    for (int j = 0; j < kWord; ++j) {
-      if constexpr (kIsClamp)
-        word.elements[j] = from_compute<Element>(a.clamp(all.sums[i][j] + bias[j]));
-      else
-        word.elements[j] = finish_any(a, walk.n, at.k + j, walk.p, walk.q, all.sums[i][j]);
+      for (int j = 0; j < kWord; ++j) word.elements[j] = finish(all.sums[i][j], j);
+      *reinterpret_cast<Word*>(
+          channel + walk.n * stride[0] +
+          static_cast<Signed>(static_cast<Distance>(walk.p) * static_cast<Distance>(stride[2]) +
+                              static_cast<Distance>(walk.q) * static_cast<Distance>(stride[3]))) =
+          word;
     }
-    *reinterpret_cast<Word*>(
-        channel + walk.n * stride[0] +
-        static_cast<Signed>(static_cast<Distance>(walk.p) * static_cast<Distance>(stride[2]) +
-                            static_cast<Distance>(walk.q) * static_cast<Distance>(stride[3]))) =
-        word;
+  };
+  if (a.clamps) {
+    Compute bias[kWord];
+#pragma unroll
+    for (int j = 0; j < kWord; ++j) bias[j] = a.outputs.bias(at.k + j);
+    store([&](Compute sum, int j) { return from_compute<Element>(a.clamp(sum + bias[j])); });
+  } else {
+    store([&](Compute sum, int j) { return finish_any(a, walk.n, at.k + j, walk.p, walk.q, sum); });
   }
 }
 
-template <class Element, class Compute, int kWord, class Distance, bool kIsClamp>
+template <class Element, class Compute, int kWord, class Distance>
 __global__ void __launch_bounds__(GatherTile::kThreads, GatherTile::kBlocks)
     depthwise_gather_kernel(const __grid_constant__ DepthwiseArguments<Element, Compute> a,
                             const __grid_constant__ GatherGrid grid) {
@@ -327,7 +330,7 @@ __global__ void __launch_bounds__(GatherTile::kThreads, GatherTile::kBlocks)
       sums.add(a, grid, r, s, windows, weights + at.lane * tile.word * tile.channel_pitch);
     }
   ptx::let_next_start();
-  write<kIsClamp>(a, grid, at, sums);
+  write(a, grid, at, sums);
 }
 
 }  // namespace im2win::cuda

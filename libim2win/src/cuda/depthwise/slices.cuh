@@ -16,28 +16,33 @@
 namespace im2win::cuda {
 
 /// Rows of the input in shared memory: [pixel of a strip][slice].
-template <int kTaps, int kStride, int kBytes>
+template <int kTaps, int kStride>
 struct SliceLines {
-  static constexpr int kWordBytes = kBytes;
-  static constexpr int kWords = kSlicesLineBytes / kWordBytes;  // of a line
+  static constexpr int kLineBytes = kSlicesLineBytes;
   static constexpr int kReach = (kStripSize - 1) * kStride + kTaps;
-  static constexpr int kRowBytes = kReach * kSlicesLineBytes;
+  static constexpr int kRowBytes = kReach * kLineBytes;
   static constexpr int kRingBytes = kSlicesRingBytes;
-  static constexpr int kPixelStep = 32 / kWords, kStepBytes = kPixelStep * kSlicesLineBytes;
 
-  __device__ __forceinline__ static int pixel() { return threadIdx.x % 32 / kWords; }
-  __device__ __forceinline__ static int offset() { return threadIdx.x % 32 * kWordBytes; }
+  template <int kWordBytes>
+  struct Words {
+    static constexpr int kBytes = kWordBytes;
+    static constexpr int kWords = kLineBytes / kBytes;  // of a line
+    static constexpr int kPixelStep = 32 / kWords, kStepBytes = kPixelStep * kLineBytes;
 
-  __device__ __forceinline__ static SliceWord word(const SlicesGrid& grid, int share) {
-    const auto [strip, number] =
-        grid.strip_words.divide(share * kWords + int(threadIdx.x) % kWords);
-    return {{grid.first_column(strip), 0}, number};
-  }
+    __device__ __forceinline__ static int pixel() { return threadIdx.x % 32 / kWords; }
+    __device__ __forceinline__ static int offset() { return threadIdx.x % 32 * kBytes; }
 
-  /// Of the strip's, the first of a line.
-  __device__ __forceinline__ static int first_word(const SlicesGrid& grid, int share) {
-    return grid.strip_words.divide(share * kWords).remainder;
-  }
+    __device__ __forceinline__ static SliceWord word(const SlicesGrid& grid, int share) {
+      const auto [strip, number] =
+          grid.strip_words.divide(share * kWords + int(threadIdx.x) % kWords);
+      return {{grid.first_column(strip), 0}, number};
+    }
+
+    /// Of the strip's, the first of a line.
+    __device__ __forceinline__ static int first_word(const SlicesGrid& grid, int share) {
+      return grid.strip_words.divide(share * kWords).remainder;
+    }
+  };
 };
 
 /// Four bytes of neighbouring channels: one of float, two of 16 bits.
@@ -211,16 +216,21 @@ constexpr bool is_for_slices(int taps) {
   return taps <= 5 || sizeof(Element) == 4;
 }
 
+/// Whether tensor cores do it in code for a device that has them, where the kernel by FMAs is empty.
+template <class Element>
+constexpr bool gives_way_to_mma(int taps, int stride) {
+  return sizeof(Element) == 2 && is_for_mma_slices(taps, stride);
+}
+
 /// Blocks on a multiprocessor, for which registers suffice.
 template <class Element, int kTaps>
 inline constexpr int kSlicesBlocks = kTaps == 3 || (kTaps == 5 && sizeof(Element) == 4) ? 4 : 3;
 
-template <class Element, int kTaps, int kStride, int kWordBytes, bool kIsClamp>
-__global__ void __launch_bounds__(32 * kSlicesWarps, (kSlicesBlocks<Element, kTaps>))
-    depthwise_slices_kernel(const __grid_constant__ DepthwiseArguments<Element, float> a,
-                            const __grid_constant__ SlicesGrid grid) {
+template <class Element, int kTaps, int kStride, bool kIsClamp>
+__device__ __forceinline__ void compute_slices(const DepthwiseArguments<Element, float>& a,
+                                               const SlicesGrid& grid) {
   constexpr int kChannels = Lane<Element>::kChannels;
-  using Layout = SliceLines<kTaps, kStride, kWordBytes>;
+  using Layout = SliceLines<kTaps, kStride>;
   using Rows = SliceRows<Element, kTaps, kStride, Layout>;
   const int warp = static_cast<int>(blockIdx.x) * kSlicesWarps + int(threadIdx.x / 32);
   if (warp >= grid.warps) return;
@@ -231,7 +241,7 @@ __global__ void __launch_bounds__(32 * kSlicesWarps, (kSlicesBlocks<Element, kTa
   asm volatile("" : "+r"(line));
   Rows rows(a, grid, at, ring);
   follow(grid.lets_next_start);
-  rows.start(a.filter, grid, at);
+  rows.start(a.filter, at);
   float weights[kTaps][kTaps][kChannels];
   const bool is_finite = read_weights(rows.filters() + lane * kChannels * kTaps * kTaps, weights);
   rows.proceed();
@@ -260,6 +270,16 @@ __global__ void __launch_bounds__(32 * kSlicesWarps, (kSlicesBlocks<Element, kTa
   }
   // Zeros in the padding must not meet a weight that is infinite or NaN.
   if (!is_finite) write_exact(a, grid, at, at.first_n, strip.k, kChannels, strip.q, strip.columns);
+}
+
+template <class Element, int kTaps, int kStride, bool kIsClamp>
+__global__ void __launch_bounds__(32 * kSlicesWarps, (kSlicesBlocks<Element, kTaps>))
+    depthwise_slices_kernel(const __grid_constant__ DepthwiseArguments<Element, float> a,
+                            const __grid_constant__ SlicesGrid grid) {
+#if __CUDA_ARCH__ >= 800  // others are never launched there: see configure_slices()
+  if constexpr (!gives_way_to_mma<Element>(kTaps, kStride))
+#endif
+    compute_slices<Element, kTaps, kStride, kIsClamp>(a, grid);
 }
 
 }  // namespace im2win::cuda

@@ -15,25 +15,17 @@ namespace im2win::cuda {
 /// Rows of the input in shared memory: [unit][octet of channels][pixel of a strip]. Of a stride, even
 /// pixels come before odd ones. So the words of an octet below a tap of 8 outputs are contiguous: in
 /// different banks.
-template <int kTaps, int kStride, int kBytes>
+template <int kTaps, int kStride>
 struct SliceOctets {
-  static constexpr int kWordBytes = kBytes;
-  static constexpr int kWords = kMmaSliceBytes / kWordBytes;  // of a slice
+  static constexpr int kLineBytes = kMmaSliceBytes;
   static constexpr int kReach = (kMmaStripColumns - 1) * kStride + kTaps;
   static constexpr int kOctetBytes = round_up(kReach, kStride) * 16;
   static constexpr int kUnitBytes = 2 * kOctetBytes;
   static constexpr int kRowBytes = 2 * kUnitBytes;
   static constexpr int kRingBytes = kMmaSlicesRingBytes;
-  static constexpr int kPixelStep = 16 / kWords, kStepBytes = kPixelStep / kStride * 16;
 
   __device__ __forceinline__ static constexpr int offset(int pixel) {
     return pixel % kStride * (kOctetBytes / kStride) + pixel / kStride * 16;
-  }
-
-  __device__ __forceinline__ static int pixel() { return threadIdx.x % 16 / kWords; }
-  __device__ __forceinline__ static int offset() {
-    const int unit = threadIdx.x % 32 / 16, byte = threadIdx.x % kWords * kWordBytes;
-    return unit * kUnitBytes + byte / 16 * kOctetBytes + byte % 16 + offset(pixel());
   }
 
   __device__ __forceinline__ static SliceStrip strip(const SlicesGrid& grid, int share, int unit) {
@@ -45,15 +37,28 @@ struct SliceOctets {
     return grid.slices.divide(share).remainder;
   }
 
-  /// Of the pixel's, the first of the slice.
-  __device__ __forceinline__ static int first_word(const SlicesGrid& grid, int share) {
-    return slice(grid, share) * kWords;
-  }
+  template <int kWordBytes>
+  struct Words {
+    static constexpr int kBytes = kWordBytes;
+    static constexpr int kWords = kLineBytes / kBytes;  // of a slice
+    static constexpr int kPixelStep = 16 / kWords, kStepBytes = kPixelStep / kStride * 16;
 
-  __device__ __forceinline__ static SliceWord word(const SlicesGrid& grid, int share) {
-    return {strip(grid, share, threadIdx.x % 32 / 16),
-            first_word(grid, share) + int(threadIdx.x) % kWords};
-  }
+    __device__ __forceinline__ static int pixel() { return threadIdx.x % 16 / kWords; }
+    __device__ __forceinline__ static int offset() {
+      const int unit = threadIdx.x % 32 / 16, byte = threadIdx.x % kWords * kBytes;
+      return unit * kUnitBytes + byte / 16 * kOctetBytes + byte % 16 + SliceOctets::offset(pixel());
+    }
+
+    /// Of the pixel's, the first of the slice.
+    __device__ __forceinline__ static int first_word(const SlicesGrid& grid, int share) {
+      return slice(grid, share) * kWords;
+    }
+
+    __device__ __forceinline__ static SliceWord word(const SlicesGrid& grid, int share) {
+      return {strip(grid, share, threadIdx.x % 32 / 16),
+              first_word(grid, share) + int(threadIdx.x) % kWords};
+    }
+  };
 
   /// What the lane tells load_fragments(), for the first tap of the first octet: pixels of both
   /// units, then those one further.
@@ -159,10 +164,10 @@ struct LaneOctet {
   }
 };
 
-/// Stores the first `bytes` of 16, whole words of kWordBytes.
-template <int kWordBytes>
-__device__ __forceinline__ void store_words(unsigned char* to, const uint4& words, int bytes) {
-  if constexpr (kWordBytes == 16) {
+/// Stores the first `bytes` of 16, whole words of the grid's.
+__device__ __forceinline__ void store_words(const SlicesGrid& grid, unsigned char* to,
+                                            const uint4& words, int bytes) {
+  if (grid.pixel_rest == 0) {
     if (bytes != 0) *reinterpret_cast<uint4*>(to) = words;
   } else {
     const uint32_t each[] = {words.x, words.y, words.z, words.w};
@@ -224,7 +229,7 @@ class OctetWriter {
         finiteness_.add(pair);
       }
     }
-    store_words<Layout::kWordBytes>(to_, word, stored_);
+    store_words(grid_, to_, word, stored_);
     to_ += row_bytes_;
     __syncwarp();
   }
@@ -285,11 +290,11 @@ inline constexpr int kMmaSlicesWarpBytes = kMmaSlicesRingBytes + OutputStage::kB
 template <int kTaps>
 inline constexpr int kMmaSlicesBlocks = kTaps <= 5 ? 4 : 2;
 
-template <class Element, int kTaps, int kStride, int kWordBytes, bool kIsClamp>
+template <class Element, int kTaps, int kStride, bool kIsClamp>
 __global__ void __launch_bounds__(32 * kSlicesWarps, kMmaSlicesBlocks<kTaps>)
     depthwise_slices_mma_kernel(const __grid_constant__ DepthwiseArguments<Element, float> a,
                                 const __grid_constant__ SlicesGrid grid) {
-  using Layout = SliceOctets<kTaps, kStride, kWordBytes>;
+  using Layout = SliceOctets<kTaps, kStride>;
   const int block_warp = __shfl_sync(~0u, static_cast<int>(threadIdx.x / 32), 0);
   const int warp = static_cast<int>(blockIdx.x) * kSlicesWarps + block_warp;
   if (warp >= grid.warps) return;
@@ -297,7 +302,7 @@ __global__ void __launch_bounds__(32 * kSlicesWarps, kMmaSlicesBlocks<kTaps>)
   unsigned char* const ring = dynamic_shared<unsigned char>() + block_warp * kMmaSlicesWarpBytes;
   SliceRows<Element, kTaps, kStride, Layout> rows(a, grid, at, ring);
   follow(grid.lets_next_start);
-  rows.start(a.filter, grid, at);
+  rows.start(a.filter, at);
   const DiagonalWeights<kTaps> weights(reinterpret_cast<const uint16_t*>(rows.filters()),
                                        grid.c - 16 * Layout::slice(grid, at.share));
   rows.proceed();

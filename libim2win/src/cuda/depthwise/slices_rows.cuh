@@ -25,6 +25,7 @@ struct SlicesGrid {
   int band_rows, turns;
   int all_turns;  // of all warps with the same share and band
   int c, h, w, p, q;
+  int pixel_rest;  // bytes of a pixel beyond whole words of 16: copies are of 4 where there are any
   int pixel_words;
   int warps;
   int64_t blocks;
@@ -50,6 +51,8 @@ struct SlicesGrid {
         w(static_cast<int>(problem.w)),
         p(static_cast<int>(problem.p)),
         q(static_cast<int>(problem.q)),
+        pixel_rest(
+            static_cast<int>(problem.c * element_bytes(problem.dtype) % kDepthwiseWordBytes)),
         pixel_words(static_cast<int>(problem.c * element_bytes(problem.dtype) / word_bytes)),
         warps(static_cast<int>(tile.warps(problem.n))),
         blocks(ceil_div(warps, kSlicesWarps)),
@@ -105,12 +108,22 @@ struct SliceStrip {
   int image;
 };
 
-/// The words that a lane copies of a row of the input. Layouts say which these are, which pixel below
-/// the strip comes first, where it is in the ring's row, and how much further the others are.
+/// The words that a lane copies of a row of the input. A layout's Words, of 16 bytes or of 4, say which
+/// these are, which pixel below the strip comes first, where it is in the ring's row, and how much further
+/// the others are.
 struct SliceWord {
   SliceStrip strip;
   int number;  // of the pixel's
 };
+
+/// use() with the words of a layout that are copied. All warps go one way.
+template <class Layout, class Use>
+__device__ __forceinline__ void with_words(const SlicesGrid& grid, Use use) {
+  if (grid.pixel_rest == 0)
+    use(typename Layout::template Words<16>{});
+  else
+    use(typename Layout::template Words<4>{});
+}
 
 /// A ring of rows of the input below a warp's strips, zeros outside the image. The last rows hold the
 /// filters at first.
@@ -123,48 +136,15 @@ class SliceRows {
   __device__ __forceinline__ SliceRows(const DepthwiseArguments<Element, float>& a,
                                        const SlicesGrid& grid, const SlicesPlace& at,
                                        unsigned char* ring)
-      : ring_(ring) {
-    const SliceWord word = Layout::word(grid, at.share);
-    const int step = grid.column_step();
-    const int x =
-        word.strip.q * kStride - static_cast<int>(a.horizontal.padding) + Layout::pixel() * step;
-    const int reach = (grid.columns - 1) * kStride + kTaps - Layout::pixel();
-    inside_ = 0;
-#pragma unroll
-    for (int i = 0; i < kCopies; ++i) {
-      const int further = i * Layout::kPixelStep;
-      if (further < reach && unsigned(x + further * step) < unsigned(grid.w)) inside_ |= 1u << i;
-    }
-    if (word.number >= grid.pixel_words || word.strip.q >= grid.q) inside_ = 0;
-
-    image_rows_ = at.image_rows;
-    left_ = image_rows_ * at.turns;
-    const int row_words = grid.w * grid.pixel_words;
-    const int first_y = at.first_y + at.first_row * grid.row_step();
-    row_bytes_ = grid.row_step() * row_words * kWordBytes;
-    image_bytes_ =
-        (int64_t{grid.images} * grid.h - image_rows_ * grid.row_step()) * (row_words * kWordBytes);
-    copy_bytes_ = Layout::kPixelStep * step * grid.pixel_words * kWordBytes;
-    from_ = reinterpret_cast<const unsigned char*>(a.input) +
-            kWordBytes * (int64_t{at.first_n + word.strip.image} * grid.h * row_words +
-                          (first_y * row_words + x * grid.pixel_words + word.number));
-    to_ = shared_address(ring) + Layout::offset();
+      : grid_(grid), ring_(ring), image_rows_(at.image_rows), left_(image_rows_ * at.turns) {
+    with_words<Layout>(grid, [&](auto words) { find(words, a, at); });
     asm volatile("" : "+r"(to_), "+r"(copy_bytes_), "+r"(row_bytes_));
   }
 
   /// Starts with the filters and what there is room for beside them. After a strip's last slice comes
   /// the next one's first.
-  __device__ __forceinline__ void start(const Element* filter, const SlicesGrid& grid,
-                                        const SlicesPlace& at) {
-    constexpr int kTapWords = kTaps * kTaps;
-    const auto from = reinterpret_cast<const unsigned char*>(filter);
-    unsigned char* const to = ring_ + kFirstRows * Layout::kRowBytes;
-    const int first = Layout::first_word(grid, at.share) * kTapWords;
-    for (int word = threadIdx.x % 32; word < Layout::kWords * kTapWords; word += 32) {
-      const int number = grid.filter_words.divide(first + word).remainder;
-      if (number < grid.pixel_words * kTapWords)
-        __pipeline_memcpy_async(to + word * kWordBytes, from + number * kWordBytes, kWordBytes);
-    }
+  __device__ __forceinline__ void start(const Element* filter, const SlicesPlace& at) {
+    with_words<Layout>(grid_, [&](auto words) { copy_filters(words, filter, at); });
     __pipeline_commit();
 #pragma unroll
     for (int i = 0; i < kFirstRows; ++i) fill(i);
@@ -197,45 +177,101 @@ class SliceRows {
   }
 
  private:
-  static constexpr int kWordBytes = Layout::kWordBytes;
-  static constexpr int kCopies = ceil_div(Layout::kReach, Layout::kPixelStep);
-  static constexpr int kFilterBytes = Layout::kWords * kWordBytes * kTaps * kTaps;
+  static constexpr int kFilterBytes = Layout::kLineBytes * kTaps * kTaps;
   static constexpr int kFirstRows = kRows - ceil_div(kFilterBytes, Layout::kRowBytes);
   static_assert(kFirstRows > 0);
 
+  /// Of a row, by a lane.
+  template <class Words>
+  static constexpr int kCopies = ceil_div(Layout::kReach, Words::kPixelStep);
+
+  /// Where the lane's words are.
+  template <class Words>
+  __device__ __forceinline__ void find(Words, const DepthwiseArguments<Element, float>& a,
+                                       const SlicesPlace& at) {
+    constexpr int kWordBytes = Words::kBytes;
+    const SliceWord word = Words::word(grid_, at.share);
+    const int step = grid_.column_step();
+    const int x =
+        word.strip.q * kStride - static_cast<int>(a.horizontal.padding) + Words::pixel() * step;
+    const int reach = (grid_.columns - 1) * kStride + kTaps - Words::pixel();
+    inside_ = 0;
+#pragma unroll
+    for (int i = 0; i < kCopies<Words>; ++i) {
+      const int further = i * Words::kPixelStep;
+      if (further < reach && unsigned(x + further * step) < unsigned(grid_.w)) inside_ |= 1u << i;
+    }
+    if (left_ == 0 || word.number >= grid_.pixel_words || word.strip.q >= grid_.q) inside_ = 0;
+
+    const int row_words = grid_.w * grid_.pixel_words;
+    const int first_y = at.first_y + at.first_row * grid_.row_step();
+    row_bytes_ = grid_.row_step() * row_words * kWordBytes;
+    image_bytes_ = (int64_t{grid_.images} * grid_.h - image_rows_ * grid_.row_step()) *
+                   (row_words * kWordBytes);
+    copy_bytes_ = Words::kPixelStep * step * grid_.pixel_words * kWordBytes;
+    from_ = reinterpret_cast<const unsigned char*>(a.input) +
+            kWordBytes * (int64_t{at.first_n + word.strip.image} * grid_.h * row_words +
+                          (first_y * row_words + x * grid_.pixel_words + word.number));
+    to_ = shared_address(ring_) + Words::offset();
+  }
+
+  template <class Words>
+  __device__ __forceinline__ void copy_filters(Words, const Element* filter,
+                                               const SlicesPlace& at) {
+    constexpr int kTapWords = kTaps * kTaps, kWordBytes = Words::kBytes;
+    const auto from = reinterpret_cast<const unsigned char*>(filter);
+    unsigned char* const to = ring_ + kFirstRows * Layout::kRowBytes;
+    const int first = Words::first_word(grid_, at.share) * kTapWords;
+    for (int word = threadIdx.x % 32; word < Words::kWords * kTapWords; word += 32) {
+      const int number = grid_.filter_words.divide(first + word).remainder;
+      if (number < grid_.pixel_words * kTapWords)
+        __pipeline_memcpy_async(to + word * kWordBytes, from + number * kWordBytes, kWordBytes);
+    }
+  }
+
   /// copy() to a row for the first time.
   __device__ __forceinline__ void fill(int row) {
-    using Word = std::conditional_t<kWordBytes == 16, uint4, uint32_t>;
-    unsigned char* const first = ring_ + row * Layout::kRowBytes + Layout::offset();
-#pragma unroll
-    for (int i = 0; i < kCopies; ++i)
-      if ((inside_ >> i & 1) == 0 && Layout::pixel() + i * Layout::kPixelStep < Layout::kReach)
-        *reinterpret_cast<Word*>(first + i * Layout::kStepBytes) = Word{};
+    with_words<Layout>(grid_, [&](auto words) { clear(words, row); });
     copy(row * Layout::kRowBytes);
+  }
+
+  /// What lies outside the image.
+  template <class Words>
+  __device__ __forceinline__ void clear(Words, int row) {
+    using Word = std::conditional_t<Words::kBytes == 16, uint4, uint32_t>;
+    unsigned char* const first = ring_ + row * Layout::kRowBytes + Words::offset();
+#pragma unroll
+    for (int i = 0; i < kCopies<Words>; ++i)
+      if ((inside_ >> i & 1) == 0 && Words::pixel() + i * Words::kPixelStep < Layout::kReach)
+        *reinterpret_cast<Word*>(first + i * Words::kStepBytes) = Word{};
   }
 
   /// Always a group of copies, if an empty one, so that wait() may count them.
   __device__ __forceinline__ void copy(uint32_t slot) {
-    if (left_ > 0) {
-      const unsigned char* from = from_;
-#pragma unroll
-      for (int i = 0; i < kCopies; ++i, from += copy_bytes_)
-        if ((inside_ >> i & 1) != 0)
-          copy_async<kWordBytes>(to_ + slot + i * Layout::kStepBytes, from);
-      --left_;
-      from_ += row_bytes_;
-      if (++row_ == image_rows_) {
-        row_ = 0;
-        from_ += image_bytes_;
-      }
-    }
+    with_words<Layout>(grid_, [&](auto words) { copy_words(words, slot); });
     __pipeline_commit();
+    from_ += row_bytes_;
+    if (++row_ == image_rows_) {
+      row_ = 0;
+      from_ += image_bytes_;
+    }
+    if (--left_ == 0) inside_ = 0;
   }
 
+  template <class Words>
+  __device__ __forceinline__ void copy_words(Words, uint32_t slot) {
+    const unsigned char* from = from_;
+#pragma unroll
+    for (int i = 0; i < kCopies<Words>; ++i, from += copy_bytes_)
+      if ((inside_ >> i & 1) != 0)
+        copy_async<Words::kBytes>(to_ + slot + i * Words::kStepBytes, from);
+  }
+
+  const SlicesGrid& grid_;
   unsigned char* ring_;
   uint32_t to_;                // of the lane's first word in the ring
   uint32_t slot_ = 0;          // in bytes
-  unsigned inside_;            // a bit for each of the lane's words: whether it is in the tensor
+  unsigned inside_;            // a bit for each of the lane's words: whether the next row has it
   const unsigned char* from_;  // the first of them, in the next row to copy
   int row_ = 0, image_rows_, left_;
   int copy_bytes_, row_bytes_;

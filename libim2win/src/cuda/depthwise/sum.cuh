@@ -15,6 +15,11 @@ extern __shared__ __align__(16) char dynamic_shared_memory[];
 
 namespace im2win::cuda {
 
+/// NaN stays NaN.
+__device__ __forceinline__ double clamp(double x, double low, double high) {
+  return x < low ? low : x > high ? high : x;
+}
+
 /// An epilogue that only adds the bias and keeps the sum within bounds, as most do. Plain data.
 template <class Compute>
 struct Clamp {
@@ -44,6 +49,7 @@ struct DepthwiseArguments {
   const Element* filter = nullptr;
   Outputs<Element, Compute> outputs;
   Clamp<Compute> clamp;  // in place of the outputs' epilogue, by kernels that are told so
+  bool clamps;           // tells those that are for any epilogue
   Axis vertical, horizontal;
   Divisor multiplier;  // filters of a channel
   int64_t input_stride[4];
@@ -52,6 +58,7 @@ struct DepthwiseArguments {
   explicit DepthwiseArguments(const Problem& problem)
       : outputs(problem),
         clamp(Clamp<Compute>::of(problem).value_or(Clamp<Compute>{0, 0})),
+        clamps(Clamp<Compute>::of(problem).has_value()),
         vertical(Axis::vertical(problem)),
         horizontal(Axis::horizontal(problem)),
         multiplier(problem.k_per_group()) {

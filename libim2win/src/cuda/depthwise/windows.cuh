@@ -102,7 +102,7 @@ __device__ __forceinline__ void add_all(const WindowsGrid& grid, const WindowsSt
 
 /// Finishes a thread's sums and puts them into shared memory. Those that are not finite are computed
 /// again: zeros in the padding and beyond the window make NaN of infinite factors.
-template <class Element, bool kIsClamp>
+template <class Element>
 __device__ __forceinline__ void put_outputs(const DepthwiseArguments<Element, float>& a,
                                             const WindowsGrid& grid, const WindowsPlace& at,
                                             const WindowsStrip& strip, const WindowsSums& sums,
@@ -113,20 +113,26 @@ __device__ __forceinline__ void put_outputs(const DepthwiseArguments<Element, fl
   float* const to = shared + strip.channel * grid.tile.output_pitch +
                     strip.row * grid.tile.columns + strip.column;
   const auto place = [&](int i, int j) { return to + i * down * grid.tile.columns + j * along; };
-  const float bias = kIsClamp ? a.outputs.bias(k) : 0;
   float zero = 0;
+  const auto put = [&](auto finish) {
 #pragma unroll
-  for (int i = 0; i < WindowsTile::kRows; ++i) {
-    if (i >= strip.rows) break;
+    for (int i = 0; i < WindowsTile::kRows; ++i) {
+      if (i >= strip.rows) break;
 #pragma unroll
-    for (int j = 0; j < WindowsTile::kColumns; ++j) {
-      if (j >= strip.columns) break;
-      zero = fmaf(sums[i][j], 0.f, zero);
-      *place(i, j) =
-          kIsClamp
-              ? a.clamp(sums[i][j] + bias)
-              : to_compute<float>(finish_any(a, at.n, k, p + i * down, q + j * along, sums[i][j]));
+      for (int j = 0; j < WindowsTile::kColumns; ++j) {
+        if (j >= strip.columns) break;
+        zero = fmaf(sums[i][j], 0.f, zero);
+        *place(i, j) = finish(i, j);
+      }
     }
+  };
+  if (a.clamps) {
+    const float bias = a.outputs.bias(k);
+    put([&](int i, int j) { return a.clamp(sums[i][j] + bias); });
+  } else {
+    put([&](int i, int j) {
+      return to_compute<float>(finish_any(a, at.n, k, p + i * down, q + j * along, sums[i][j]));
+    });
   }
   if (zero == 0) return;
   for (int i = 0; i < strip.rows; ++i)
@@ -134,7 +140,7 @@ __device__ __forceinline__ void put_outputs(const DepthwiseArguments<Element, fl
       *place(i, j) = to_compute<float>(compute_any(a, at.n, k, p + i * down, q + j * along));
 }
 
-template <class Element, bool kIsClamp>
+template <class Element>
 __global__ void __launch_bounds__(WindowsTile::kMaxThreads, WindowsTile::kBlocks)
     depthwise_windows_kernel(const __grid_constant__ DepthwiseArguments<Element, float> a,
                              const __grid_constant__ WindowsGrid grid) {
@@ -161,7 +167,7 @@ __global__ void __launch_bounds__(WindowsTile::kMaxThreads, WindowsTile::kBlocks
     add_all(grid, strip, planes, filters + strip.channel * tile.filter_pitch, sums);
   ptx::let_next_start();
   __syncthreads();  // all of the input is read: the output takes its place
-  put_outputs<Element, kIsClamp>(a, grid, at, strip, sums, planes);
+  put_outputs(a, grid, at, strip, sums, planes);
   __syncthreads();
   with_word<Element>(tile.is_pixel_major, tile.output_word, [&](auto layout, auto word) {
     store_output<layout, word>(a.outputs.data() + image * (grid.p * grid.q), grid, at, planes);
