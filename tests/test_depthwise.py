@@ -15,6 +15,7 @@ import pytest
 import capi
 from epilogues import assert_exact_epilogues
 from im2win import reference
+from im2win._library import lib
 from numerics import DTYPES, Array, assert_convolved, integers, normal
 from problems import Problem
 from targets import TARGETS, Target, param
@@ -186,6 +187,29 @@ def test_epilogues(target: Target, problem: Problem, dtype: str, layout: str) ->
     residual = LAYOUTS[layout](integers(problem.output_shape, dtype, "residual"))
     convolve = partial(run, target, problem, x, weight, layout)
     assert_exact_epilogues(convolve, sums(problem, x, weight), bias, residual)
+
+
+@pytest.mark.parametrize("activation", ["leaky_relu", "silu", "hardswish"])
+@pytest.mark.parametrize(("target", "problem", "dtype", "layout"), cases(FEW))
+def test_activations(
+    target: Target, problem: Problem, dtype: str, layout: str, activation: str
+) -> None:
+    """Without a residual, as kernels of slices, planes and rows have them: the first exactly."""
+    x, weight = integers(problem.input_shape, dtype), integers(problem.weight_shape, dtype)
+    bias = integers((problem.k,), dtype, "bias")
+    fields = {"activation": getattr(lib, f"IM2WIN_{activation.upper()}")}
+    y = run(target, problem, x, weight, layout, bias=bias, activation_params=(0.25, 0.0), **fields)
+    before = sums(problem, x, weight) + bias.astype(np.float64)[:, None, None]
+    expected = {
+        "leaky_relu": lambda: np.where(before < 0, before / 4, before),
+        "silu": lambda: before / (1 + np.exp(-before)),
+        "hardswish": lambda: before * np.clip(before + 3, 0, 6) / 6,
+    }[activation]()
+    if activation == "leaky_relu":
+        np.testing.assert_array_equal(y, expected.astype(y.dtype))
+    else:
+        rounding = {"float32": 2**-20, "float16": 2**-10, "bfloat16": 2**-7}[dtype]
+        np.testing.assert_allclose(y.astype(np.float64), expected, rounding, 1e-7)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])

@@ -28,6 +28,9 @@ DENSE = [
     Problem(c=16, h=8, w=16, k=128),
     Problem(n=2, c=64, h=12, w=12, k=136, padding=same(1)),
     Problem(n=2, c=128, h=9, w=9, k=72),
+    # Of im2win_fused, rows of pixels of fewer channels than a slab has, in NCHW.
+    Problem(c=24, h=14, w=20, k=136, r=1, s=1),
+    Problem(c=8, h=12, w=24, k=48, r=1, s=1),
     # Of im2win_fused, warpgroups that take turns, with several tiles a block, and sets of filters.
     Problem(n=12, c=16, h=60, w=60, k=64, padding=same(1)),
     Problem(n=5, c=16, h=60, w=60, k=136, padding=same(1)),

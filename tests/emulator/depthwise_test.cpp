@@ -34,6 +34,11 @@ im2win_conv2d_desc random_desc() {
        {&desc.padding_top, &desc.padding_bottom, &desc.padding_left, &desc.padding_right})
     *padding = between(0, most);
   choose_ends(desc);
+  if (once_in(3)) {
+    const im2win_activation some[] = {IM2WIN_SILU, IM2WIN_HARDSWISH, IM2WIN_LEAKY_RELU};
+    desc.activation = some[between(0, 2)];
+    desc.activation_params[0] = 0.25;
+  }
   return desc;
 }
 

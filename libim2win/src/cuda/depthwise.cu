@@ -73,20 +73,37 @@ bool is_nhwc(const Problem& problem) {
   return problem.input.is_nhwc() && problem.output.is_nhwc() && problem.c > 1;
 }
 
+/// Whether the epilogue has kernels of its own on this GPU: see has_code.
+bool has_clamp_kernels(const Problem& problem) {
+  return Clamp<float>::of(problem) &&
+         ptx_version(depthwise_gather_kernel<float, float, 1, uint32_t>) == 90;
+}
+
 /// `choose` for the problem's window, one of those given, stride and epilogue as constants.
 template <int kTaps, int... kMoreTaps, class Choose>
 auto choose_kernel_of(const Problem& problem, Choose choose) {
   using std::bool_constant;
   using std::integral_constant;
   const auto with_stride = [&](auto taps, auto stride) {
-    return Clamp<float>::of(problem) ? choose(taps, stride, bool_constant<true>{})
-                                     : choose(taps, stride, bool_constant<false>{});
+    return has_clamp_kernels(problem) ? choose(taps, stride, bool_constant<true>{})
+                                      : choose(taps, stride, bool_constant<false>{});
   };
   if constexpr (sizeof...(kMoreTaps) > 0)
     if (problem.r != kTaps) return choose_kernel_of<kMoreTaps...>(problem, choose);
   const integral_constant<int, kTaps> taps;
   return problem.stride_h == 1 ? with_stride(taps, integral_constant<int, 1>{})
                                : with_stride(taps, integral_constant<int, 2>{});
+}
+
+/// `choose` for the words that such a kernel of slices copies.
+template <bool kIsClamp, class Choose>
+auto choose_words(const Problem& problem, Choose choose) {
+  using std::integral_constant;
+  if constexpr (kIsClamp)
+    return slices_word_bytes(problem) == kDepthwiseWordBytes ? choose(integral_constant<int, 16>{})
+                                                             : choose(integral_constant<int, 4>{});
+  else
+    return choose(integral_constant<int, kAnyWords>{});
 }
 
 template <class Choose>
@@ -147,14 +164,14 @@ std::unique_ptr<Convolution> configure_slices(const Problem& problem, const Targ
   using Kernel = typename TiledDepthwise<Element, SlicesGrid>::Kernel;
   const Kernel kernel =
       choose_kernel_of<3, 5, 7>(problem, [&](auto taps, auto stride, auto is_clamp) -> Kernel {
-        if constexpr (is_for_slices<Element>(taps))
-          return depthwise_slices_kernel<Element, taps, stride, is_clamp>;
+        if constexpr (is_for_slices<Element>(taps, stride))
+          return choose_words<is_clamp>(problem, [&](auto word_bytes) -> Kernel {
+            return depthwise_slices_kernel<Element, taps, stride, word_bytes, is_clamp>;
+          });
         else
+
           return nullptr;
       });
-  if (kernel != nullptr && gives_way_to_mma<Element>(problem.r, problem.stride_h) &&
-      ptx_version(kernel) >= 80)
-    return nullptr;
   return make_slices<Element>(problem, target, kernel, kSlicesRingBytes, choose_slices_tile);
 }
 
@@ -164,8 +181,11 @@ std::unique_ptr<Convolution> configure_mma_slices(const Problem& problem, const 
   const Kernel kernel =
       choose_kernel_of<3, 5, 7>(problem, [&](auto taps, auto stride, auto is_clamp) -> Kernel {
         if constexpr (is_for_mma_slices(taps, stride))
-          return depthwise_slices_mma_kernel<Element, taps, stride, is_clamp>;
+          return choose_words<is_clamp>(problem, [&](auto word_bytes) -> Kernel {
+            return depthwise_slices_mma_kernel<Element, taps, stride, word_bytes, is_clamp>;
+          });
         else
+
           return nullptr;
       });
   if (kernel != nullptr && ptx_version(kernel) < 80) return nullptr;
@@ -186,7 +206,7 @@ std::unique_ptr<Convolution> configure_planes(const Problem& problem, const Targ
 
 template <class Element>
 std::unique_ptr<Convolution> configure_mma_planes(const Problem& problem, const Target& target) {
-  if (ptx_version(depthwise_planes_mma_kernel<Element, 3, true>) < 80 ||
+  if (ptx_version(depthwise_planes_mma_kernel<Element, 3, false>) < 80 ||
       !is_for_tensor_cores(problem))
     return nullptr;
   const auto tile = choose_mma_planes_tile(problem);
@@ -215,8 +235,8 @@ std::unique_ptr<Convolution> configure_image_rows(const Problem& problem) {
 template <class Element>
 std::unique_ptr<Convolution> configure_plane_matrix(const Problem& problem, const Target& target) {
   constexpr int kThreads = 32 * PlaneMatrixTile::kChannels;
-  const auto kernel = Clamp<float>::of(problem) ? depthwise_plane_matrix_kernel<Element, true>
-                                                : depthwise_plane_matrix_kernel<Element, false>;
+  const auto kernel = has_clamp_kernels(problem) ? depthwise_plane_matrix_kernel<Element, true>
+                                                 : depthwise_plane_matrix_kernel<Element, false>;
   const auto tile = choose_plane_matrix_tile(problem);
   if (!tile || ptx_version(kernel) < 80) return nullptr;
   const int64_t resident = resident_blocks(target.device, kernel, kThreads, tile->shared_bytes);
@@ -257,6 +277,7 @@ std::unique_ptr<Convolution> configure_tiled(const Problem& problem, const Targe
   if (problem.k_per_group() != 1 || !problem.filter.is_nchw()) return nullptr;
   const bool is_pixel_major = is_nhwc(problem);
   if (!is_pixel_major && !is_nchw(problem)) return nullptr;
+  if (!only_activates(problem)) return configure_windows<Element>(problem, target);
   if constexpr (!std::is_same_v<Element, float>) {
     if (auto mma = configure_mma<Element>(problem, target, is_pixel_major)) return mma;
   }

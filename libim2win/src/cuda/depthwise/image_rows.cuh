@@ -265,9 +265,6 @@ class PairWriter {
       : a_(arguments),
         grid_(grid),
         clamp_(a_.clamp),
-        n_(at.first_n + int(threadIdx.x % 32 / 4)),
-        k_(band.k),
-        p_(band.first_p),
         q_(band.first_q + int(threadIdx.x % 4) * 2),
         second_(keep(8 * grid.tile.output_words * 16)) {
     row_ = shared_address(shared) + second_ / 8 * (threadIdx.x % 32 / 4) +
@@ -275,45 +272,33 @@ class PairWriter {
   }
 
   __device__ __forceinline__ void write(float (&sums)[2][4]) {
+    activate<kIsClamp>(a_, reinterpret_cast<float(&)[8]>(sums));
 #pragma unroll
     for (int part = 0; part < 2; ++part) {
       const int q = q_ + part * ImageRowsTile::kColumns;
 #pragma unroll
       for (int i = 0; i < 2; ++i) {
-        float(&values)[4] = sums[part];
-        if constexpr (!kIsClamp) {
-          for (int j = 0; j < 2; ++j)
-            values[2 * i + j] = finish(n_ + 8 * i, q + j, values[2 * i + j]);
-        }
-        Pair<Element> pair = pair_of<Element>(values[2 * i], values[2 * i + 1]);
-        if constexpr (kIsClamp) {
-          pair = clamp_(pair);
-          finiteness_.add(pair);
-        }
+        const Pair<Element> pair =
+            clamp_(pair_of<Element>(sums[part][2 * i], sums[part][2 * i + 1]));
+        finiteness_.add(pair);
         if (q < grid_.q)
           store_shared(row_ + 16 * part + i * second_, reinterpret_cast<const uint32_t&>(pair));
       }
     }
     row_ += grid_.q * int(sizeof(Element));
-    ++p_;
   }
 
   /// False if what the lane wrote may be wrong: zeros beside the bands make NaN of infinite factors
   /// that are not an output's own.
-  __device__ __forceinline__ bool is_right() const { return !kIsClamp || finiteness_.is_finite(); }
+  __device__ __forceinline__ bool is_right() const { return finiteness_.is_finite(); }
 
  private:
-  /// Whatever the epilogue.
-  __device__ __forceinline__ float finish(int n, int q, float sum) const {
-    return n < grid_.n && q < grid_.q ? finish_or_compute(a_, n, k_, p_, q, sum) : 0;
-  }
-
   const DepthwiseArguments<Element, float>& a_;
   const ImageRowsGrid& grid_;
   PairClamp<Element> clamp_;
   Finiteness<Element> finiteness_;
-  int n_, k_, p_, q_;  // of the lane's first pair of the next row
-  int second_;         // bytes to its other image's
+  int q_;       // of the lane's first pair
+  int second_;  // bytes to its other image's
   uint32_t row_;
 };
 
@@ -383,9 +368,8 @@ __device__ __forceinline__ bool compute_band(const DepthwiseArguments<Element, f
 }
 
 template <class Element, int kTaps, int kStride, bool kIsClamp>
-__global__ void __launch_bounds__(32 * ImageRowsTile::kMaxWarps, 2)
-    depthwise_image_rows_kernel(const __grid_constant__ DepthwiseArguments<Element, float> a,
-                                const __grid_constant__ ImageRowsGrid grid) {
+__device__ __forceinline__ void multiply_image_rows(const DepthwiseArguments<Element, float>& a,
+                                                    const ImageRowsGrid& grid) {
   const int padding_top = static_cast<int>(a.vertical.padding);
   const int padding_left = static_cast<int>(a.horizontal.padding);
   const auto at = ImageRowsPlace::of<kTaps, kStride>(grid, padding_top);
@@ -398,7 +382,7 @@ __global__ void __launch_bounds__(32 * ImageRowsTile::kMaxWarps, 2)
   const RowWeights<kTaps, kStride> weights(
       reinterpret_cast<const uint16_t*>(a.filter) + band.k * kTaps * kTaps, band, padding_left,
       grid.w);
-  const float bias = kIsClamp ? a.outputs.bias(band.k) : 0;
+  const float bias = a.outputs.bias(band.k);
   // Four registers, as products take it, that the compiler does not know to be the same.
   const float initial[4] = {__shfl_sync(~0u, bias, 0), __shfl_sync(~0u, bias, 1),
                             __shfl_sync(~0u, bias, 2), __shfl_sync(~0u, bias, 3)};
@@ -413,6 +397,13 @@ __global__ void __launch_bounds__(32 * ImageRowsTile::kMaxWarps, 2)
     correct<kTaps, kStride>(a, grid, reinterpret_cast<Element*>(output));
   __syncthreads();
   store_image_rows(reinterpret_cast<uint4*>(a.outputs.data()), grid, at, output);
+}
+
+template <class Element, int kTaps, int kStride, bool kIsClamp>
+__global__ void __launch_bounds__(32 * ImageRowsTile::kMaxWarps, 2)
+    depthwise_image_rows_kernel(const __grid_constant__ DepthwiseArguments<Element, float> a,
+                                const __grid_constant__ ImageRowsGrid grid) {
+  if constexpr (has_code(kIsClamp)) multiply_image_rows<Element, kTaps, kStride, kIsClamp>(a, grid);
 }
 
 }  // namespace im2win::cuda

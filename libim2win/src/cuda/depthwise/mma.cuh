@@ -2,6 +2,7 @@
 // sum that zeros beside the window may have made NaN.
 #pragma once
 
+#include "cuda/depthwise/activation.cuh"
 #include "cuda/depthwise/pair.cuh"
 #include "cuda/depthwise/sum.cuh"
 
@@ -26,14 +27,6 @@ class Finiteness {
 template <class Number>
 __device__ __forceinline__ Number keep(Number x) {
   return __shfl_sync(~0u, x, static_cast<int>(threadIdx.x % 32));
-}
-
-/// What is stored for a sum, whatever the epilogue.
-template <class Element>
-__device__ __forceinline__ float finish_or_compute(const DepthwiseArguments<Element, float>& a,
-                                                   int n, int k, int p, int q, float sum) {
-  return to_compute<float>(isfinite(sum) ? finish_any(a, n, k, p, q, sum)
-                                         : compute_any(a, n, k, p, q));
 }
 
 /// Calls emit(p, sums) for the first `rows` rows of outputs from the top, at most kRows, each as

@@ -210,35 +210,21 @@ struct PlaneMatrix {
 };
 
 /// Finishes the sums of a warp's planes and writes them to shared memory, in pairs of neighbours.
-template <class Element, bool kIsClamp>
+template <class Element>
 class PlaneWriter {
  public:
-  __device__ __forceinline__ PlaneWriter(const DepthwiseArguments<Element, float>& arguments,
-                                         const WeightTable& table, const PlaneMatrixPlace& at,
+  __device__ __forceinline__ PlaneWriter(const Clamp<float>& clamp, const WeightTable& table,
                                          int lead)
-      : a_(arguments),
-        table_(table),
-        clamp_(a_.clamp),
-        end_n_(at.end_n),
-        k_(at.k),
-        first_(static_cast<int>(threadIdx.x % 4) * 2 - lead) {
+      : table_(table), clamp_(clamp), first_(static_cast<int>(threadIdx.x % 4) * 2 - lead) {
     // Else what is known of each part is worked out ahead of all turns, and takes registers.
     asm volatile("" : "+r"(first_));
   }
 
-  /// Columns 8 part to 8 part + 7 of the product, of image n to where `address` is.
-  __device__ __forceinline__ void write(int n, int part, uint32_t address, float first,
-                                        float second) {
+  /// Columns 8 part to 8 part + 7 of the product, of an image to where `address` is.
+  __device__ __forceinline__ void write(int part, uint32_t address, float first, float second) {
     const int output = first_ + 8 * part, last = table_.outputs - 1;
-    if constexpr (!kIsClamp) {
-      first = finish(n, output, first);
-      second = finish(n, output + 1, second);
-    }
-    Pair<Element> pair = pair_of<Element>(first, second);
-    if constexpr (kIsClamp) {
-      pair = clamp_(pair);
-      finiteness_.add(pair);
-    }
+    const Pair<Element> pair = clamp_(pair_of<Element>(first, second));
+    finiteness_.add(pair);
     const auto bits = reinterpret_cast<const uint32_t&>(pair);
     address += 16 * part;
     if (unsigned(output) < unsigned(last)) store_shared(address, bits);
@@ -248,21 +234,12 @@ class PlaneWriter {
 
   /// False if what the lane wrote may be wrong: zeros of the matrix make NaN of infinite factors that
   /// are not an output's own.
-  __device__ __forceinline__ bool is_right() const { return !kIsClamp || finiteness_.is_finite(); }
+  __device__ __forceinline__ bool is_right() const { return finiteness_.is_finite(); }
 
  private:
-  /// Whatever the epilogue.
-  __device__ __forceinline__ float finish(int n, int output, float sum) const {
-    if (n >= end_n_ || unsigned(output) >= unsigned(table_.outputs)) return 0;
-    const auto [p, q] = table_.output_width.divide(output);
-    return finish_or_compute(a_, n, k_, p, q, sum);
-  }
-
-  const DepthwiseArguments<Element, float>& a_;
   const WeightTable& table_;
   PairClamp<Element> clamp_;
   Finiteness<Element> finiteness_;
-  int end_n_, k_;
   int first_;  // output of the lane's first pair
 };
 
@@ -280,13 +257,14 @@ __device__ __noinline__ void correct(const DepthwiseArguments<Element, float>& a
   }
 }
 
-/// The warp's planes of images from n - lane / 4 on, from shared memory to shared memory. False if an
+/// The warp's planes of some images, from shared memory to shared memory. False if an
 /// output may be wrong.
-template <class Element, bool kIsClamp>
-__device__ __forceinline__ bool multiply_planes(const PlaneMatrix& matrix, int parts, float bias,
-                                                int n, const PlaneAddresses& input, int buffer,
+template <bool kIsClamp, class Element>
+__device__ __forceinline__ bool multiply_planes(const DepthwiseArguments<Element, float>& a,
+                                                const PlaneMatrix& matrix, int parts, float bias,
+                                                const PlaneAddresses& input, int buffer,
                                                 const PlaneAddresses& output,
-                                                PlaneWriter<Element, kIsClamp> writer) {
+                                                PlaneWriter<Element> writer) {
   uint32_t planes[PlaneMatrix::kSteps][4];
 #pragma unroll
   for (int step = 0; step < PlaneMatrix::kSteps; ++step)
@@ -307,9 +285,10 @@ __device__ __forceinline__ bool multiply_planes(const PlaneMatrix& matrix, int p
         multiply_16<Element>(sums[j], planes[step], matrix.fragments[first + j][step][0],
                              matrix.fragments[first + j][step][1]);
     }
+    activate<kIsClamp>(a, reinterpret_cast<float(&)[8]>(sums));
 #pragma unroll
     for (int i = 0; i < 4; ++i)
-      writer.write(n + i % 2 * 8, first + i / 2, output.of_image[i % 2], sums[i / 2][i % 2 * 2],
+      writer.write(first + i / 2, output.of_image[i % 2], sums[i / 2][i % 2 * 2],
                    sums[i / 2][i % 2 * 2 + 1]);
   }
   return writer.is_right();
@@ -322,9 +301,8 @@ __device__ __forceinline__ void clear(const PlaneMatrixTile& tile, uint4* inputs
 }
 
 template <class Element, bool kIsClamp>
-__global__ void __launch_bounds__(32 * PlaneMatrixTile::kChannels, 2)
-    depthwise_plane_matrix_kernel(const __grid_constant__ DepthwiseArguments<Element, float> a,
-                                  const __grid_constant__ PlaneMatrixGrid grid) {
+__device__ __forceinline__ void multiply_matrix(const DepthwiseArguments<Element, float>& a,
+                                                const PlaneMatrixGrid& grid) {
   const PlaneMatrixTile& tile = grid.tile;
   const WeightTable& table = grid.table;
   const PlaneMatrixPlace at(grid);
@@ -351,7 +329,7 @@ __global__ void __launch_bounds__(32 * PlaneMatrixTile::kChannels, 2)
   uint16_t* const weights = reinterpret_cast<uint16_t*>(&places + 1) + warp * tile.table_elements();
   table.fill(reinterpret_cast<const uint16_t*>(a.filter) + at.k * table.taps, weights);
   const PlaneMatrix matrix(places, weights, from.lead, to.lead);
-  const float bias = kIsClamp ? a.outputs.bias(at.k) : 0;
+  const float bias = a.outputs.bias(at.k);
   PlaneWords output(reinterpret_cast<uint4*>(a.outputs.data()), at, grid.c, table.outputs,
                     tile.output_words);
   unsigned undefined = 0;  // a bit for each turn, of the warp
@@ -360,10 +338,9 @@ __global__ void __launch_bounds__(32 * PlaneMatrixTile::kChannels, 2)
     __syncthreads();
     if (n + tile.kImages < at.end_n) load(turn + 1);
     if (warp < at.channels) {
-      const PlaneWriter<Element, kIsClamp> writer(a, table, at, to.lead);
-      const bool is_right =
-          multiply_planes(matrix, tile.parts, bias, n + static_cast<int>(threadIdx.x % 32 / 4),
-                          from, turn % 2 * tile.buffer_words() * 16, to, writer);
+      const PlaneWriter<Element> writer(a.clamp, table, to.lead);
+      const bool is_right = multiply_planes<kIsClamp>(
+          a, matrix, tile.parts, bias, from, turn % 2 * tile.buffer_words() * 16, to, writer);
       if (!__all_sync(~0u, is_right)) undefined |= 1u << turn;
     }
     __syncthreads();
@@ -372,6 +349,13 @@ __global__ void __launch_bounds__(32 * PlaneMatrixTile::kChannels, 2)
   if (!__syncthreads_or(undefined != 0)) return;
   for (; undefined != 0; undefined &= undefined - 1)
     correct(a, grid, at.first_n + (__ffs(static_cast<int>(undefined)) - 1) * tile.kImages);
+}
+
+template <class Element, bool kIsClamp>
+__global__ void __launch_bounds__(32 * PlaneMatrixTile::kChannels, 2)
+    depthwise_plane_matrix_kernel(const __grid_constant__ DepthwiseArguments<Element, float> a,
+                                  const __grid_constant__ PlaneMatrixGrid grid) {
+  if constexpr (has_code(kIsClamp)) multiply_matrix<Element, kIsClamp>(a, grid);
 }
 
 }  // namespace im2win::cuda

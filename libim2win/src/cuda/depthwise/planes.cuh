@@ -5,6 +5,7 @@
 #pragma once
 
 #include "checked.hpp"
+#include "cuda/depthwise/activation.cuh"
 #include "cuda/depthwise/run.cuh"
 #include "cuda/depthwise/strip.cuh"
 #include "cuda/depthwise/sum.cuh"
@@ -94,7 +95,7 @@ struct PlaneStrip {
 template <int kStride, bool kIsClamp, int kTaps, class Element>
 __device__ __forceinline__ void compute_strip(const DepthwiseArguments<Element, float>& a,
                                               const PlanesGrid& grid, const PlaneStrip& strip,
-                                              int n, int k, const float (&weights)[kTaps][kTaps],
+                                              int k, const float (&weights)[kTaps][kTaps],
                                               const Element* plane, int first_y,
                                               Element (&outputs)[kStripSize][kStripSize]) {
   constexpr int kReach = (kStripSize - 1) * kStride + kTaps;
@@ -102,7 +103,7 @@ __device__ __forceinline__ void compute_strip(const DepthwiseArguments<Element, 
   const int x = strip.q * kStride - static_cast<int>(a.horizontal.padding);
   const Element* const below = plane + (y - first_y) * grid.w + x;
   const unsigned inside = columns_inside<kReach>(x, grid.w);
-  const float bias = kIsClamp ? a.outputs.bias(k) : 0;
+  const float bias = a.outputs.bias(k);
   convolve_strip<kStride>(
       weights, strip.rows,
       [&](int i, float(&row)[kReach]) {
@@ -112,13 +113,13 @@ __device__ __forceinline__ void compute_strip(const DepthwiseArguments<Element, 
           row[j] = (read >> j & 1) != 0 ? to_compute<float>(below[i * grid.w + j]) : 0;
       },
       [&](int i, const float(&sums)[kStripSize]) {
+        float values[kStripSize];
 #pragma unroll
-        for (int j = 0; j < kStripSize; ++j) {
-          if constexpr (kIsClamp)
-            outputs[i][j] = from_compute<Element>(a.clamp(sums[j] + bias));
-          else if (j < strip.columns)
-            outputs[i][j] = finish_any(a, n, k, strip.p + i, strip.q + j, sums[j]);
-        }
+        for (int j = 0; j < kStripSize; ++j) values[j] = sums[j] + bias;
+        activate<kIsClamp>(a, values);
+#pragma unroll
+        for (int j = 0; j < kStripSize; ++j)
+          outputs[i][j] = from_compute<Element>(a.clamp(values[j]));
       });
 }
 
@@ -137,9 +138,8 @@ __device__ __forceinline__ void put_strip(const PlaneStrip& strip,
 }
 
 template <class Element, int kTaps, int kStride, bool kIsClamp>
-__global__ void __launch_bounds__(kPlanesMaxThreads)
-    depthwise_planes_kernel(const __grid_constant__ DepthwiseArguments<Element, float> a,
-                            const __grid_constant__ PlanesGrid grid) {
+__device__ __forceinline__ void compute_planes(const DepthwiseArguments<Element, float>& a,
+                                               const PlanesGrid& grid) {
   follow(false);
   unsigned char* const shared = dynamic_shared<unsigned char>();
   const PlanesPlace at =
@@ -167,7 +167,7 @@ __global__ void __launch_bounds__(kPlanesMaxThreads)
   const bool is_finite =
       strip.rows <= 0 || read_weights(filters.shared() + strip.plane * kTaps * kTaps, weights);
   if (strip.rows > 0 && is_finite)
-    compute_strip<kStride, kIsClamp>(a, grid, strip, at.n, k, weights,
+    compute_strip<kStride, kIsClamp>(a, grid, strip, k, weights,
                                      input.shared() + strip.plane * input_rows * grid.w, at.first_y,
                                      outputs);
   ptx::let_next_start();
@@ -183,6 +183,13 @@ __global__ void __launch_bounds__(kPlanesMaxThreads)
   }
   __syncthreads();
   output.store(target, Team::block());
+}
+
+template <class Element, int kTaps, int kStride, bool kIsClamp>
+__global__ void __launch_bounds__(kPlanesMaxThreads)
+    depthwise_planes_kernel(const __grid_constant__ DepthwiseArguments<Element, float> a,
+                            const __grid_constant__ PlanesGrid grid) {
+  if constexpr (has_code(kIsClamp)) compute_planes<Element, kTaps, kStride, kIsClamp>(a, grid);
 }
 
 }  // namespace im2win::cuda

@@ -200,26 +200,18 @@ __device__ __forceinline__ bool compute_planes(const DepthwiseArguments<Element,
   convolve_rows<kTaps, MmaPlanesTile::kRows>(
       initial, grid.tile.strip_rows,
       [&] { return RowWords<Element, kTaps>(weights, address.next()); },
-      [&](int row, const float(&sums)[4]) {
+      [&](int row, float(&sums)[4]) {
+        activate<kIsClamp>(a, sums);
 #pragma unroll
         for (int i = 0; i < 2; ++i) {
           const bool is_inside = pairs[i].inside >> row & 1;
-          float values[2] = {sums[2 * i], sums[2 * i + 1]};
-          if constexpr (!kIsClamp) {
-            const int n = first_n + warp.strips[i].image;
-            for (int j = 0; j < 2; ++j)
-              values[j] = is_inside ? finish_or_compute(a, n, warp.k, warp.p[i] + row,
-                                                        warp.q[i] + j, values[j])
-                                    : 0;
-          }
-          Pair<Element> pair = pair_of<Element>(values[0], values[1]);
-          if constexpr (kIsClamp) pair = clamp_pair(pair);
+          const Pair<Element> pair = clamp_pair(pair_of<Element>(sums[2 * i], sums[2 * i + 1]));
           finiteness.add(pair);
           if (is_inside) store_shared(out[i], reinterpret_cast<const uint32_t&>(pair));
           out[i] += row_bytes;
         }
       });
-  return !kIsClamp || finiteness.is_finite();
+  return finiteness.is_finite();
 }
 
 /// The channels' outputs of images from first_n on, from shared memory.
@@ -234,9 +226,8 @@ __device__ __forceinline__ void store_planes(const MmaPlanesGrid& grid, const Mm
 }
 
 template <class Element, int kTaps, bool kIsClamp>
-__global__ void __launch_bounds__(32 * MmaPlanesTile::kMaxWarps, 5)
-    depthwise_planes_mma_kernel(const __grid_constant__ DepthwiseArguments<Element, float> a,
-                                const __grid_constant__ MmaPlanesGrid grid) {
+__device__ __forceinline__ void multiply_planes_of_tile(const DepthwiseArguments<Element, float>& a,
+                                                        const MmaPlanesGrid& grid) {
   const MmaPlanesTile& tile = grid.tile;
   uint4* const zeros = dynamic_shared<uint4>();
   uint4* const inputs = zeros + 1;
@@ -258,7 +249,7 @@ __global__ void __launch_bounds__(32 * MmaPlanesTile::kMaxWarps, 5)
   const BandWeights<kTaps> weights(
       reinterpret_cast<const uint16_t*>(a.filter) + warp.k * kTaps * kTaps,
       8 * tile.first_word - tile.first_column + static_cast<int>(a.horizontal.padding));
-  const float bias = kIsClamp ? a.outputs.filter(warp.k).bias : 0;
+  const float bias = a.outputs.bias(warp.k);
   // Four registers, as products take it, from lanes that all have the same: as the compiler does
   // not know that, it cannot keep one and copy it for each row.
   const float initial[4] = {__shfl_sync(~0u, bias, 0), __shfl_sync(~0u, bias, 1),
@@ -284,6 +275,13 @@ __global__ void __launch_bounds__(32 * MmaPlanesTile::kMaxWarps, 5)
     store_planes(grid, at, team, outputs, first_target + n * grid.image_outputs);
   }
   if (__syncthreads_or(undefined != 0)) correct<kTaps>(a, grid, undefined);
+}
+
+template <class Element, int kTaps, bool kIsClamp>
+__global__ void __launch_bounds__(32 * MmaPlanesTile::kMaxWarps, 5)
+    depthwise_planes_mma_kernel(const __grid_constant__ DepthwiseArguments<Element, float> a,
+                                const __grid_constant__ MmaPlanesGrid grid) {
+  if constexpr (has_code(kIsClamp)) multiply_planes_of_tile<Element, kTaps, kIsClamp>(a, grid);
 }
 
 }  // namespace im2win::cuda

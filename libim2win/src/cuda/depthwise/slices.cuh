@@ -8,6 +8,7 @@
 // Warps share nothing, so that none waits for another.
 #pragma once
 
+#include "cuda/depthwise/activation.cuh"
 #include "cuda/depthwise/pair.cuh"
 #include "cuda/depthwise/slices_band.cuh"
 #include "cuda/depthwise/slices_rows.cuh"
@@ -16,16 +17,17 @@
 namespace im2win::cuda {
 
 /// Rows of the input in shared memory: [pixel of a strip][slice].
-template <int kTaps, int kStride>
+template <int kTaps, int kStride, int kWord>
 struct SliceLines {
+  static constexpr int kWordBytes = kWord;
   static constexpr int kLineBytes = kSlicesLineBytes;
   static constexpr int kReach = (kStripSize - 1) * kStride + kTaps;
   static constexpr int kRowBytes = kReach * kLineBytes;
   static constexpr int kRingBytes = kSlicesRingBytes;
 
-  template <int kWordBytes>
+  template <int kSize>
   struct Words {
-    static constexpr int kBytes = kWordBytes;
+    static constexpr int kBytes = kSize;
     static constexpr int kWords = kLineBytes / kBytes;  // of a line
     static constexpr int kPixelStep = 32 / kWords, kStepBytes = kPixelStep * kLineBytes;
 
@@ -184,7 +186,7 @@ struct RowWriter {
     asm volatile("" : "+r"(column_stride), "+r"(row_stride));
 #pragma unroll
     for (int c = 0; c < kChannels; ++c)
-      if (kIsClamp && strip.columns > 0) biases[c] = a.outputs.bias(strip.k + c);
+      if (strip.columns > 0) biases[c] = a.outputs.bias(strip.k + c);
   }
 
   __device__ __forceinline__ Element* address(const SlicesGrid& grid, int n, int p) const {
@@ -192,45 +194,35 @@ struct RowWriter {
            ((p * grid.q + strip.q) * grid.c + strip.k);
   }
 
-  __device__ __forceinline__ void write(const SlicesGrid& grid, Element* to, int n, int p,
-                                        float (&sums)[kStripSize][kChannels]) const {
+  __device__ __forceinline__ void write(Element* to, float (&sums)[kStripSize][kChannels]) const {
+#pragma unroll
+    for (int j = 0; j < kStripSize; ++j)
+#pragma unroll
+      for (int c = 0; c < kChannels; ++c) sums[j][c] += biases[c];
+    activate<kIsClamp>(a, reinterpret_cast<float(&)[kStripSize * kChannels]>(sums));
 #pragma unroll
     for (int j = 0; j < kStripSize; ++j, to += column_stride) {
-      if constexpr (kIsClamp) {
-#pragma unroll
-        for (int c = 0; c < kChannels; ++c) sums[j][c] += biases[c];
-        const auto word = clamp(sums[j]);
-        if (j < strip.stored) *reinterpret_cast<typename Lane<Element>::Word*>(to) = word;
-      } else if (j < strip.stored) {
-#pragma unroll
-        for (int c = 0; c < kChannels; ++c)
-          to[c] = finish_any(a, n, strip.k + c, p, strip.q + j * grid.column_step(), sums[j][c]);
-      }
+      const auto word = clamp(sums[j]);
+      if (j < strip.stored) *reinterpret_cast<typename Lane<Element>::Word*>(to) = word;
     }
   }
 };
 
-/// Whether registers suffice for a lane's weights and sums.
+/// Whether registers suffice for a lane's weights and sums, and tensor cores do not take the window.
 template <class Element>
-constexpr bool is_for_slices(int taps) {
-  return taps <= 5 || sizeof(Element) == 4;
-}
-
-/// Whether tensor cores do it in code for a device that has them, where the kernel by FMAs is empty.
-template <class Element>
-constexpr bool gives_way_to_mma(int taps, int stride) {
-  return sizeof(Element) == 2 && is_for_mma_slices(taps, stride);
+constexpr bool is_for_slices(int taps, int stride) {
+  return sizeof(Element) == 4 || (taps <= 5 && !is_for_mma_slices(taps, stride));
 }
 
 /// Blocks on a multiprocessor, for which registers suffice.
 template <class Element, int kTaps>
 inline constexpr int kSlicesBlocks = kTaps == 3 || (kTaps == 5 && sizeof(Element) == 4) ? 4 : 3;
 
-template <class Element, int kTaps, int kStride, bool kIsClamp>
+template <class Element, int kTaps, int kStride, int kWordBytes, bool kIsClamp>
 __device__ __forceinline__ void compute_slices(const DepthwiseArguments<Element, float>& a,
                                                const SlicesGrid& grid) {
   constexpr int kChannels = Lane<Element>::kChannels;
-  using Layout = SliceLines<kTaps, kStride>;
+  using Layout = SliceLines<kTaps, kStride, kWordBytes>;
   using Rows = SliceRows<Element, kTaps, kStride, Layout>;
   const int warp = static_cast<int>(blockIdx.x) * kSlicesWarps + int(threadIdx.x / 32);
   if (warp >= grid.warps) return;
@@ -264,7 +256,7 @@ __device__ __forceinline__ void compute_slices(const DepthwiseArguments<Element,
           float taken[kStripSize][kChannels];
           sums.take(phase, taken);
           if (row < 0) return;
-          writer.write(grid, out, n, at.first_p + row * grid.row_step(), taken);
+          writer.write(out, taken);
           out += writer.row_stride;
         });
   }
@@ -272,14 +264,12 @@ __device__ __forceinline__ void compute_slices(const DepthwiseArguments<Element,
   if (!is_finite) write_exact(a, grid, at, at.first_n, strip.k, kChannels, strip.q, strip.columns);
 }
 
-template <class Element, int kTaps, int kStride, bool kIsClamp>
+template <class Element, int kTaps, int kStride, int kWordBytes, bool kIsClamp>
 __global__ void __launch_bounds__(32 * kSlicesWarps, (kSlicesBlocks<Element, kTaps>))
     depthwise_slices_kernel(const __grid_constant__ DepthwiseArguments<Element, float> a,
                             const __grid_constant__ SlicesGrid grid) {
-#if __CUDA_ARCH__ >= 800  // others are never launched there: see configure_slices()
-  if constexpr (!gives_way_to_mma<Element>(kTaps, kStride))
-#endif
-    compute_slices<Element, kTaps, kStride, kIsClamp>(a, grid);
+  if constexpr (has_code(kIsClamp))
+    compute_slices<Element, kTaps, kStride, kWordBytes, kIsClamp>(a, grid);
 }
 
 }  // namespace im2win::cuda

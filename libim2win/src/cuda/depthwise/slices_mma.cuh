@@ -15,8 +15,9 @@ namespace im2win::cuda {
 /// Rows of the input in shared memory: [unit][octet of channels][pixel of a strip]. Of a stride, even
 /// pixels come before odd ones. So the words of an octet below a tap of 8 outputs are contiguous: in
 /// different banks.
-template <int kTaps, int kStride>
+template <int kTaps, int kStride, int kWord>
 struct SliceOctets {
+  static constexpr int kWordBytes = kWord;
   static constexpr int kLineBytes = kMmaSliceBytes;
   static constexpr int kReach = (kMmaStripColumns - 1) * kStride + kTaps;
   static constexpr int kOctetBytes = round_up(kReach, kStride) * 16;
@@ -37,9 +38,9 @@ struct SliceOctets {
     return grid.slices.divide(share).remainder;
   }
 
-  template <int kWordBytes>
+  template <int kSize>
   struct Words {
-    static constexpr int kBytes = kWordBytes;
+    static constexpr int kBytes = kSize;
     static constexpr int kWords = kLineBytes / kBytes;  // of a slice
     static constexpr int kPixelStep = 16 / kWords, kStepBytes = kPixelStep / kStride * 16;
 
@@ -165,9 +166,10 @@ struct LaneOctet {
 };
 
 /// Stores the first `bytes` of 16, whole words of the grid's.
+template <int kWordBytes>
 __device__ __forceinline__ void store_words(const SlicesGrid& grid, unsigned char* to,
                                             const uint4& words, int bytes) {
-  if (grid.pixel_rest == 0) {
+  if (are_whole_words<kWordBytes>(grid)) {
     if (bytes != 0) *reinterpret_cast<uint4*>(to) = words;
   } else {
     const uint32_t each[] = {words.x, words.y, words.z, words.w};
@@ -200,36 +202,34 @@ class OctetWriter {
       const int k = first_channel(octet);
 #pragma unroll
       for (int i = 0; i < 2; ++i)
-        if (kIsClamp && k < grid.c) biases_[octet][i] = a_.outputs.bias(k + i);
+        if (k < grid.c) biases_[octet][i] = a_.outputs.bias(k + i);
     }
     asm volatile("" : "+r"(pairs_), "+r"(word_), "+r"(stored_));
   }
 
-  /// The next row of the band, number `row`, of images from n on.
-  __device__ __forceinline__ void write(int n, int row, const float (&sums)[2][4]) {
+  /// The next row of the band.
+  __device__ __forceinline__ void write(float (&sums)[2][4]) {
+#pragma unroll
+    for (int i = 0; i < 8; ++i) sums[i / 4][i % 4] += biases_[i / 4][i % 2];
+    activate<kIsClamp>(a_, reinterpret_cast<float(&)[8]>(sums));
 #pragma unroll
     for (int octet = 0; octet < 2; ++octet) {
 #pragma unroll
       for (int unit = 0; unit < 2; ++unit) {
-        float values[2] = {sums[octet][2 * unit] + biases_[octet][0],
-                           sums[octet][2 * unit + 1] + biases_[octet][1]};
-        if constexpr (!kIsClamp)
-          finish(n, at_.first_p + row * grid_.row_step(), unit, octet, values);
-        const Pair<Element> pair = pair_of<Element>(values[0], values[1]);
+        const Pair<Element> pair =
+            pair_of<Element>(sums[octet][2 * unit], sums[octet][2 * unit + 1]);
         store_shared(pairs_ + OutputStage::offset(unit, 0, octet),
                      reinterpret_cast<const uint32_t&>(pair));
       }
     }
     __syncwarp();
     uint4 word = load_shared_word(word_);
-    if constexpr (kIsClamp) {
-      for (uint32_t* bits : {&word.x, &word.y, &word.z, &word.w}) {
-        auto& pair = reinterpret_cast<Pair<Element>&>(*bits);
-        pair = clamp_(pair);
-        finiteness_.add(pair);
-      }
+    for (uint32_t* bits : {&word.x, &word.y, &word.z, &word.w}) {
+      auto& pair = reinterpret_cast<Pair<Element>&>(*bits);
+      pair = clamp_(pair);
+      finiteness_.add(pair);
     }
-    store_words(grid_, to_, word, stored_);
+    store_words<Layout::kWordBytes>(grid_, to_, word, stored_);
     to_ += row_bytes_;
     __syncwarp();
   }
@@ -242,23 +242,11 @@ class OctetWriter {
 
   /// False if what the lane stored may be wrong: zeros beside the diagonals and in the padding make
   /// NaN of infinite factors that are not an output's own.
-  __device__ __forceinline__ bool is_right() const { return !kIsClamp || finiteness_.is_finite(); }
+  __device__ __forceinline__ bool is_right() const { return finiteness_.is_finite(); }
 
  private:
   __device__ __forceinline__ int first_channel(int octet) const {
     return (2 * Layout::slice(grid_, at_.share) + octet) * 8 + int(threadIdx.x % 4) * 2;
-  }
-
-  /// Whatever the epilogue.
-  __device__ __forceinline__ void finish(int n, int p, int unit, int octet,
-                                         float (&values)[2]) const {
-    const SliceStrip strip = Layout::strip(grid_, at_.share, unit);
-    const int pixel = threadIdx.x % 32 / 4, k = first_channel(octet);
-    const int q = strip.q + pixel * grid_.column_step();
-    if (k >= grid_.c || q >= grid_.q || pixel >= grid_.columns) return;
-#pragma unroll
-    for (int i = 0; i < 2; ++i)
-      values[i] = finish_or_compute(a_, n + strip.image, k + i, p, q, values[i]);
   }
 
   const DepthwiseArguments<Element, float>& a_;
@@ -290,11 +278,10 @@ inline constexpr int kMmaSlicesWarpBytes = kMmaSlicesRingBytes + OutputStage::kB
 template <int kTaps>
 inline constexpr int kMmaSlicesBlocks = kTaps <= 5 ? 4 : 2;
 
-template <class Element, int kTaps, int kStride, bool kIsClamp>
-__global__ void __launch_bounds__(32 * kSlicesWarps, kMmaSlicesBlocks<kTaps>)
-    depthwise_slices_mma_kernel(const __grid_constant__ DepthwiseArguments<Element, float> a,
-                                const __grid_constant__ SlicesGrid grid) {
-  using Layout = SliceOctets<kTaps, kStride>;
+template <class Element, int kTaps, int kStride, int kWordBytes, bool kIsClamp>
+__device__ __forceinline__ void multiply_slices(const DepthwiseArguments<Element, float>& a,
+                                                const SlicesGrid& grid) {
+  using Layout = SliceOctets<kTaps, kStride, kWordBytes>;
   const int block_warp = __shfl_sync(~0u, static_cast<int>(threadIdx.x / 32), 0);
   const int warp = static_cast<int>(blockIdx.x) * kSlicesWarps + block_warp;
   if (warp >= grid.warps) return;
@@ -317,11 +304,19 @@ __global__ void __launch_bounds__(32 * kSlicesWarps, kMmaSlicesBlocks<kTaps>)
         [&](int phase, int row) {
           float taken[2][4];
           sums.take(phase, taken);
-          if (row >= 0) writer.write(at.first_n + turn * grid.images, row, taken);
+          if (row >= 0) writer.write(taken);
         });
     writer.next();
   }
   if (!writer.is_right()) correct<Layout, kTaps, kStride>(a, grid, warp);
+}
+
+template <class Element, int kTaps, int kStride, int kWordBytes, bool kIsClamp>
+__global__ void __launch_bounds__(32 * kSlicesWarps, kMmaSlicesBlocks<kTaps>)
+    depthwise_slices_mma_kernel(const __grid_constant__ DepthwiseArguments<Element, float> a,
+                                const __grid_constant__ SlicesGrid grid) {
+  if constexpr (has_code(kIsClamp))
+    multiply_slices<Element, kTaps, kStride, kWordBytes, kIsClamp>(a, grid);
 }
 
 }  // namespace im2win::cuda

@@ -25,11 +25,16 @@ template <class Compute>
 struct Clamp {
   Compute low, high;
 
-  static std::optional<Clamp> of(const Problem& problem) {
+  static constexpr Clamp none() {
     constexpr Compute kInfinity = std::numeric_limits<Compute>::infinity();
+    return {-kInfinity, kInfinity};
+  }
+
+  static std::optional<Clamp> of(const Problem& problem) {
+    constexpr Compute kInfinity = none().high;
     if (problem.alpha != 1 || problem.has_residual) return std::nullopt;
     switch (problem.activation) {
-      case IM2WIN_IDENTITY: return Clamp{-kInfinity, kInfinity};
+      case IM2WIN_IDENTITY: return none();
       case IM2WIN_RELU: return Clamp{0, kInfinity};
       case IM2WIN_RELU6: return Clamp{0, 6};
       case IM2WIN_CLAMP:
@@ -48,8 +53,10 @@ struct DepthwiseArguments {
   const Element* input = nullptr;
   const Element* filter = nullptr;
   Outputs<Element, Compute> outputs;
-  Clamp<Compute> clamp;  // in place of the outputs' epilogue, by kernels that are told so
-  bool clamps;           // tells those that are for any epilogue
+  Epilogue<Compute> epilogue;  // of these
+  // What the epilogue does beside the bias, if it `clamps`; of others, no bounds.
+  Clamp<Compute> clamp;
+  bool clamps;
   Axis vertical, horizontal;
   Divisor multiplier;  // filters of a channel
   int64_t input_stride[4];
@@ -57,7 +64,8 @@ struct DepthwiseArguments {
 
   explicit DepthwiseArguments(const Problem& problem)
       : outputs(problem),
-        clamp(Clamp<Compute>::of(problem).value_or(Clamp<Compute>{0, 0})),
+        epilogue(problem),
+        clamp(Clamp<Compute>::of(problem).value_or(Clamp<Compute>::none())),
         clamps(Clamp<Compute>::of(problem).has_value()),
         vertical(Axis::vertical(problem)),
         horizontal(Axis::horizontal(problem)),

@@ -29,9 +29,11 @@ bool reads_words(const Problem& problem) {
          split_k::filter_copy(problem) == kWord;
 }
 
-/// Rows of pixels are boxes then, and filters come as they are.
+/// Pixels come as boxes of their rows then, and need no packing.
 bool has_rows_of_pixels(const Problem& problem) {
-  return reads_words(problem) && problem.input.stride[1] != 1;
+  constexpr int kWord = 8;
+  return problem.dtype != IM2WIN_FLOAT32 && is_pixel(problem) && problem.groups == 1 &&
+         problem.input.stride[1] != 1 && implicit_gemm::split_k::window_copy(problem) == kWord;
 }
 
 /// Windows of few channels that have no inputs in common: most of a line that is read is none of a unit's. As channels,
@@ -50,7 +52,8 @@ double start(const Problem& problem, const Problem& merged) {
   const bool is_for_stem = problem.c_per_group() <= stem::kMaxChannels && stem::is_faster(problem);
   if (is_for_stem) return problem.dtype == IM2WIN_FLOAT32 ? 9 : has_pixels ? 5 : 8;
   if (is_split(problem)) return is_pixel(problem) ? 13 : 15.5;
-  if (merged.groups == problem.groups && reads_words(problem)) return has_pixels ? 5 : 3;
+  if (has_rows_of_pixels(problem)) return reads_words(problem) ? 3 : 5.5;
+  if (merged.groups == problem.groups && reads_words(problem)) return has_pixels ? 5 : 4.5;
   return has_pixels ? 10 : 13;
 }
 
