@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import capi
-from epilogues import assert_exact_epilogues
+from epilogues import ACTIVATIONS, assert_exact_epilogues
 from im2win import reference
 from im2win._library import lib
 from numerics import DTYPES, Array, assert_convolved, integers, normal
@@ -189,23 +189,20 @@ def test_epilogues(target: Target, problem: Problem, dtype: str, layout: str) ->
     assert_exact_epilogues(convolve, sums(problem, x, weight), bias, residual)
 
 
-@pytest.mark.parametrize("activation", ["leaky_relu", "silu", "hardswish"])
+@pytest.mark.parametrize("name", ["leaky_relu", "silu", "hardswish"])
 @pytest.mark.parametrize(("target", "problem", "dtype", "layout"), cases(FEW))
-def test_activations(
-    target: Target, problem: Problem, dtype: str, layout: str, activation: str
-) -> None:
+def test_activations(target: Target, problem: Problem, dtype: str, layout: str, name: str) -> None:
     """Without a residual, as kernels of slices, planes and rows have them: the first exactly."""
     x, weight = integers(problem.input_shape, dtype), integers(problem.weight_shape, dtype)
     bias = integers((problem.k,), dtype, "bias")
-    fields = {"activation": getattr(lib, f"IM2WIN_{activation.upper()}")}
-    y = run(target, problem, x, weight, layout, bias=bias, activation_params=(0.25, 0.0), **fields)
-    before = sums(problem, x, weight) + bias.astype(np.float64)[:, None, None]
-    expected = {
-        "leaky_relu": np.where(before < 0, before / 4, before),
-        "silu": before / (1 + np.exp(-before)),
-        "hardswish": before * np.clip(before + 3, 0, 6) / 6,
-    }[activation]
-    if activation == "leaky_relu":
+    parameters, activate = ACTIVATIONS[name]
+    fields: dict[str, Any] = {
+        "activation": getattr(lib, f"IM2WIN_{name.upper()}"),
+        "activation_params": parameters,
+    }
+    y = run(target, problem, x, weight, layout, bias=bias, **fields)
+    expected = activate(sums(problem, x, weight) + bias.astype(np.float64)[:, None, None])
+    if name == "leaky_relu":
         np.testing.assert_array_equal(y, expected.astype(y.dtype))
     else:
         rounding = {"float32": 2**-20, "float16": 2**-10, "bfloat16": 2**-7}[dtype]

@@ -1,6 +1,5 @@
 """Bias, residual, alpha, beta and activation: activation(alpha * conv + beta * residual + bias)."""
 
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -9,6 +8,7 @@ import pytest
 
 import capi
 import im2win
+from epilogues import ACTIVATIONS
 from im2win import reference
 from im2win._library import lib
 from numerics import (
@@ -38,20 +38,6 @@ WHOLE_TILES = [
     Problem(n=3, c=32, h=7, w=7, k=128, r=1, s=1),
 ]
 LAYOUTS = {"NCHW": (0, 1, 2, 3), "NHWC": (0, 2, 3, 1)}  # the dimensions, slowest first
-_erf = np.vectorize(math.erf, otypes=[np.float64])
-
-# In float64, from the formulas; with the parameters of a call.
-ACTIVATIONS: dict[str, tuple[tuple[float, ...], Callable[[Array], Array]]] = {
-    "relu": ((), lambda x: np.maximum(x, 0)),
-    "relu6": ((), lambda x: np.minimum(np.maximum(x, 0), 6)),
-    "leaky_relu": ((0.25,), lambda x: np.where(x < 0, 0.25 * x, x)),
-    "silu": ((), lambda x: x / (1 + np.exp(-x))),
-    "gelu": ((), lambda x: x / 2 * (1 + _erf(x / math.sqrt(2)))),
-    "sigmoid": ((), lambda x: 1 / (1 + np.exp(-x))),
-    "tanh": ((), np.tanh),
-    "hardswish": ((), lambda x: x * np.minimum(np.maximum(x + 3, 0), 6) / 6),
-    "clamp": ((-0.5, 1.5), lambda x: np.minimum(np.maximum(x, -0.5), 1.5)),
-}
 STEEPEST = 1.5  # no activation's slope is greater
 
 

@@ -169,7 +169,6 @@ std::unique_ptr<Convolution> configure_slices(const Problem& problem, const Targ
             return depthwise_slices_kernel<Element, taps, stride, word_bytes, is_clamp>;
           });
         else
-
           return nullptr;
       });
   return make_slices<Element>(problem, target, kernel, kSlicesRingBytes, choose_slices_tile);
@@ -185,7 +184,6 @@ std::unique_ptr<Convolution> configure_mma_slices(const Problem& problem, const 
             return depthwise_slices_mma_kernel<Element, taps, stride, word_bytes, is_clamp>;
           });
         else
-
           return nullptr;
       });
   if (kernel != nullptr && ptx_version(kernel) < 80) return nullptr;

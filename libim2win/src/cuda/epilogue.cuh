@@ -141,23 +141,14 @@ class Outputs {
     return to_compute<Compute>(static_cast<const Element*>(bias_)[at]);
   }
 
-  /// What write() stores for the first `count` sums of neighbours in a row, of which `first` is the
-  /// first's pixel. It calls nothing, so that kernels may use it with their registers full.
+  /// Of a few at a time, in code that is there many times: those that often follow for each, and one copy of all others.
+  /// It calls nothing, so that kernels may use it with their registers full.
   template <int kCount>
-  __device__ __forceinline__ void finish_row(const Filter& filter, const Pixel& first, int count,
-                                             const Compute (&sums)[kCount],
-                                             Element (&finished)[kCount]) const {
-    Compute residuals[kCount] = {};
-    if (residual_ != nullptr) {
-      const Element* residual = residual_ + filter.residual + first.residual;
-#pragma unroll
-      for (int i = 0; i < kCount; ++i, residual += residual_layout_.stride[3])
-        if (i < count) residuals[i] = to_compute<Compute>(*residual);
-    }
+  __device__ __forceinline__ void activate_few(Compute (&x)[kCount]) const {
     switch (epilogue_.activation) {
-      case IM2WIN_IDENTITY: return finish_all<IM2WIN_IDENTITY>(filter, sums, residuals, finished);
-      case IM2WIN_SILU: return finish_all<IM2WIN_SILU>(filter, sums, residuals, finished);
-      default: return finish_each(filter, sums, residuals, finished);
+      case IM2WIN_SILU: return activate_all<IM2WIN_SILU>(x);
+      case IM2WIN_HARDSWISH: return activate_all<IM2WIN_HARDSWISH>(x);
+      default: return activate_each(x);
     }
   }
 
@@ -170,36 +161,19 @@ class Outputs {
     for (Compute& each : x) each = epilogue.activated(each);
   }
 
-  template <im2win_activation kActivation, int kCount>
-  __device__ __forceinline__ void finish_all(const Filter& filter, const Compute (&sums)[kCount],
-                                             const Compute (&residuals)[kCount],
-                                             Element (&finished)[kCount]) const {
-    Epilogue<Compute> epilogue = epilogue_;
-    epilogue.activation = kActivation;  // known at compile time from here on
-#pragma unroll
-    for (int i = 0; i < kCount; ++i)
-      finished[i] = from_compute<Element>(epilogue(sums[i], residuals[i], filter.bias));
-  }
-
-  /// One copy of every activation; registers have no run-time index, so each turn selects.
+  /// Registers have no run-time index, so each turn selects.
   template <int kCount>
-  __device__ __forceinline__ void finish_each(const Filter& filter, const Compute (&sums)[kCount],
-                                              const Compute (&residuals)[kCount],
-                                              Element (&finished)[kCount]) const {
+  __device__ __forceinline__ void activate_each(Compute (&x)[kCount]) const {
 #pragma unroll 1
     for (int turn = 0; turn < kCount; ++turn) {
-      Compute sum = 0, residual = 0;
-#pragma unroll
-      for (int i = 0; i < kCount; ++i) {
-        if (i == turn) {
-          sum = sums[i];
-          residual = residuals[i];
-        }
-      }
-      const Element value = from_compute<Element>(epilogue_(sum, residual, filter.bias));
+      Compute value = 0;
 #pragma unroll
       for (int i = 0; i < kCount; ++i)
-        if (i == turn) finished[i] = value;
+        if (i == turn) value = x[i];
+      value = epilogue_.activated(value);
+#pragma unroll
+      for (int i = 0; i < kCount; ++i)
+        if (i == turn) x[i] = value;
     }
   }
 

@@ -260,8 +260,8 @@ template <class Element, bool kIsClamp>
 class PairWriter {
  public:
   __device__ __forceinline__ PairWriter(const DepthwiseArguments<Element, float>& arguments,
-                                        const ImageRowsGrid& grid, const ImageRowsPlace& at,
-                                        const ImageRowsBand& band, const uint4* shared)
+                                        const ImageRowsGrid& grid, const ImageRowsBand& band,
+                                        const uint4* shared)
       : a_(arguments),
         grid_(grid),
         clamp_(a_.clamp),
@@ -324,8 +324,7 @@ __device__ __noinline__ void correct(const DepthwiseArguments<Element, float>& a
 /// The warp's band, from shared memory to shared memory. False if an output may be wrong.
 template <class Element, int kTaps, int kStride, bool kIsWide, bool kIsClamp>
 __device__ __forceinline__ bool compute_band(const DepthwiseArguments<Element, float>& a,
-                                             const ImageRowsGrid& grid, const ImageRowsPlace& at,
-                                             const ImageRowsBand& band,
+                                             const ImageRowsGrid& grid, const ImageRowsBand& band,
                                              const RowWeights<kTaps, kStride>& weights,
                                              const float (&initial)[4], const uint4* input,
                                              const uint4* output) {
@@ -347,7 +346,7 @@ __device__ __forceinline__ bool compute_band(const DepthwiseArguments<Element, f
   Sums sums;
 #pragma unroll
   for (int live = 0; live < Phases::kLive; ++live) sums.start(live, initial);
-  PairWriter<Element, kIsClamp> writer(a, grid, at, band, output);
+  PairWriter<Element, kIsClamp> writer(a, grid, band, output);
   typename Sums::Windows windows = load(0);
   // While a row is multiplied, the next one is on its way, and outputs that the one before completed leave.
 #pragma unroll 1
@@ -389,8 +388,8 @@ __device__ __forceinline__ void multiply_image_rows(const DepthwiseArguments<Ele
   __pipeline_wait_prior(0);
   __syncthreads();
   const auto compute = [&](auto is_wide) {
-    return compute_band<Element, kTaps, kStride, is_wide, kIsClamp>(a, grid, at, band, weights,
-                                                                    initial, input, output);
+    return compute_band<Element, kTaps, kStride, is_wide, kIsClamp>(a, grid, band, weights, initial,
+                                                                    input, output);
   };
   const bool is_right = band.is_wide ? compute(std::true_type{}) : compute(std::false_type{});
   if (!__all_sync(~0u, is_right))

@@ -1,5 +1,5 @@
-// Depthwise convolution by tensor cores: how a warp goes down its strips, and what is stored for a
-// sum that zeros beside the window may have made NaN.
+// Depthwise convolution by tensor cores: how a warp goes down its strips, and whether zeros beside
+// the window may have made NaN of a sum.
 #pragma once
 
 #include "cuda/depthwise/activation.cuh"

@@ -187,7 +187,7 @@ __device__ __forceinline__ PairAddress<Element> pair_address(const MmaPlanesGrid
 /// its own.
 template <class Element, int kTaps, bool kIsClamp>
 __device__ __forceinline__ bool compute_planes(const DepthwiseArguments<Element, float>& a,
-                                               const MmaPlanesGrid& grid, const PlaneWarp& warp,
+                                               const MmaPlanesGrid& grid,
                                                const BandWeights<kTaps>& weights,
                                                const float (&initial)[4], int first_n,
                                                WordAddress address,
@@ -267,8 +267,7 @@ __device__ __forceinline__ void multiply_planes_of_tile(const DepthwiseArguments
     if (n + tile.images < at.end_n) load(n + tile.images, turn + 1);
     WordAddress address = first_address;
     address.row += turn % 2 * grid.input_words * 16;
-    if (!compute_planes<Element, kTaps, kIsClamp>(a, grid, warp, weights, initial, n, address,
-                                                  pairs))
+    if (!compute_planes<Element, kTaps, kIsClamp>(a, grid, weights, initial, n, address, pairs))
       undefined |= 1u << turn;
     if (n + tile.images >= at.end_n) ptx::let_next_start();
     __syncthreads();

@@ -25,21 +25,21 @@ struct SlicesGrid {
   int band_rows, turns;
   int all_turns;  // of all warps with the same share and band
   int c, h, w, p, q;
-  int pixel_rest;  // bytes of a pixel beyond whole words of 16: copies are of 4 where there are any
+  int word_bytes;  // of what is copied: 16 or 4
   int pixel_words;
   int warps;
   int64_t blocks;
   bool lets_next_start;  // at once, unless there is about a block a multiprocessor: see follow()
 
-  SlicesGrid(const Problem& problem, const SlicesTile& tile, int64_t word_bytes,
-             int64_t multiprocessors)
+  /// `bytes`: of a word.
+  SlicesGrid(const Problem& problem, const SlicesTile& tile, int64_t bytes, int64_t multiprocessors)
       : shares(tile.shares),
         bands(tile.bands),
         slices(tile.slices),
         strips(tile.strips),
         row_combs(problem.dilation_h),
         column_combs(problem.dilation_w),
-        strip_words(int64_t{tile.slices} * tile.slice_bytes / word_bytes),
+        strip_words(int64_t{tile.slices} * tile.slice_bytes / bytes),
         filter_words(strip_words.divisor * problem.r * problem.s),
         columns(tile.columns),
         images(tile.images),
@@ -51,9 +51,8 @@ struct SlicesGrid {
         w(static_cast<int>(problem.w)),
         p(static_cast<int>(problem.p)),
         q(static_cast<int>(problem.q)),
-        pixel_rest(
-            static_cast<int>(problem.c * element_bytes(problem.dtype) % kDepthwiseWordBytes)),
-        pixel_words(static_cast<int>(problem.c * element_bytes(problem.dtype) / word_bytes)),
+        word_bytes(static_cast<int>(bytes)),
+        pixel_words(static_cast<int>(problem.c * element_bytes(problem.dtype) / bytes)),
         warps(static_cast<int>(tile.warps(problem.n))),
         blocks(ceil_div(warps, kSlicesWarps)),
         lets_next_start(2 * blocks < multiprocessors || 2 * blocks > 3 * multiprocessors) {}
@@ -121,7 +120,7 @@ inline constexpr int kAnyWords = 0;
 
 template <int kWordBytes>
 __device__ __forceinline__ bool are_whole_words(const SlicesGrid& grid) {
-  return kWordBytes == kAnyWords ? grid.pixel_rest == 0 : kWordBytes == kDepthwiseWordBytes;
+  return (kWordBytes == kAnyWords ? grid.word_bytes : kWordBytes) == kDepthwiseWordBytes;
 }
 
 /// use() with the words of a layout that are copied. All warps go one way.

@@ -20,6 +20,11 @@ __device__ __forceinline__ double clamp(double x, double low, double high) {
   return x < low ? low : x > high ? high : x;
 }
 
+/// Whether an epilogue is a bias and an activation: kernels with full registers take no others.
+inline bool only_activates(const Problem& problem) {
+  return problem.alpha == 1 && !problem.has_residual;
+}
+
 /// An epilogue that only adds the bias and keeps the sum within bounds, as most do. Plain data.
 template <class Compute>
 struct Clamp {
@@ -32,7 +37,7 @@ struct Clamp {
 
   static std::optional<Clamp> of(const Problem& problem) {
     constexpr Compute kInfinity = none().high;
-    if (problem.alpha != 1 || problem.has_residual) return std::nullopt;
+    if (!only_activates(problem)) return std::nullopt;
     switch (problem.activation) {
       case IM2WIN_IDENTITY: return none();
       case IM2WIN_RELU: return Clamp{0, kInfinity};
@@ -53,7 +58,6 @@ struct DepthwiseArguments {
   const Element* input = nullptr;
   const Element* filter = nullptr;
   Outputs<Element, Compute> outputs;
-  Epilogue<Compute> epilogue;  // of these
   // What the epilogue does beside the bias, if it `clamps`; of others, no bounds.
   Clamp<Compute> clamp;
   bool clamps;
@@ -64,7 +68,6 @@ struct DepthwiseArguments {
 
   explicit DepthwiseArguments(const Problem& problem)
       : outputs(problem),
-        epilogue(problem),
         clamp(Clamp<Compute>::of(problem).value_or(Clamp<Compute>::none())),
         clamps(Clamp<Compute>::of(problem).has_value()),
         vertical(Axis::vertical(problem)),

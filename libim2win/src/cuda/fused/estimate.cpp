@@ -21,25 +21,27 @@ bool is_split(const Problem& problem) {
 
 bool is_pixel(const Problem& problem) { return problem.r * problem.s == 1; }
 
-/// 16-bit operands that both are words of neighbours in memory are read as they are: filters need no kernel before.
-bool reads_words(const Problem& problem) {
-  using namespace implicit_gemm;
-  constexpr int kWord = 8;
-  return problem.dtype != IM2WIN_FLOAT32 && split_k::window_copy(problem) == kWord &&
-         split_k::filter_copy(problem) == kWord;
+constexpr int kWord = 8;  // 16-bit operands
+
+bool has_word_windows(const Problem& problem) {
+  return problem.dtype != IM2WIN_FLOAT32 && implicit_gemm::split_k::window_copy(problem) == kWord;
 }
 
-/// Pixels come as boxes of their rows then, and need no packing.
+/// 16-bit operands that both are words of neighbours in memory are read as they are: filters need no kernel before.
+bool reads_words(const Problem& problem) {
+  return has_word_windows(problem) && implicit_gemm::split_k::filter_copy(problem) == kWord;
+}
+
+/// Whether windows are pixels that come as boxes of their rows.
 bool has_rows_of_pixels(const Problem& problem) {
-  constexpr int kWord = 8;
-  return problem.dtype != IM2WIN_FLOAT32 && is_pixel(problem) && problem.groups == 1 &&
-         problem.input.stride[1] != 1 && implicit_gemm::split_k::window_copy(problem) == kWord;
+  return has_word_windows(problem) && is_pixel(problem) && problem.groups == 1 &&
+         problem.input.stride[1] != 1;
 }
 
 /// Windows of few channels that have no inputs in common: most of a line that is read is none of a unit's. As channels,
 /// columns are in whole words what they are.
 bool is_patch(const Problem& problem) {
-  constexpr int64_t kFewChannels = 8, kLongStep = 8, kWord = 8;
+  constexpr int64_t kFewChannels = 8, kLongStep = 8;
   const bool has_words = problem.dtype != IM2WIN_FLOAT32 && problem.input.stride[1] == 1 &&
                          problem.c_per_group() * (problem.stride_w % kWord) % kWord == 0;
   return problem.c_per_group() < kFewChannels && !has_words &&

@@ -111,8 +111,8 @@ std::string refusal_of_operands(const Problem& problem) {
   return std::max(problem.stride_h, problem.stride_w) > kMostPixels ? kNoRoom : "";
 }
 
-/// Whether so many microseconds, infinitely many of what is refused, are fewer than im2win_fused's: more than estimated, as that knows
-/// nothing of strides, nor of groups that make no 64 channels.
+/// Whether so many microseconds, infinitely many of what is refused, are fewer than im2win_fused's: more than estimated,
+/// as that knows nothing of strides, nor of groups that make no 64 channels.
 bool is_faster(const Problem& problem, double time) {
   constexpr double kMerged = 1.15, kStrided = 1.5, kOdd = 2.5;
   if (!std::isfinite(time)) return false;
