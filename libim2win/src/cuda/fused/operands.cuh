@@ -39,10 +39,12 @@ struct Magnitudes {
     largest = max(largest, other.largest);
     smallest = min(smallest, other.smallest);
   }
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800  // as kernels that call it
   __device__ __forceinline__ void merge_warp() {
     largest = __reduce_max_sync(~0u, largest);
     smallest = __reduce_min_sync(~0u, smallest);
   }
+#endif
 };
 
 /// What low operands are multiplied by.
