@@ -18,6 +18,7 @@ struct CostModel::Rates {
   double batch, slab_end;  // cycles of a warpgroup that multiplies, beside those of products
   double low_sums_batch = 0, low_sums_slab_end = 0;  // with sums of low products (KernelShape)
   double filters = 0;                                // cycles a byte
+  double filter_read = 0;                            // of a product; see shared_cycles()
   // Of a slab and of each of its units: from the input as it is, from boxes of lines, from lines; of a line.
   double slab = 0, unit = 0;
   double position = 0;  // and of its positions, rows of a box, however wide
@@ -87,6 +88,7 @@ const CostModel::Rates& CostModel::rates(const Tile& tile, bool copied) const {
                                    .batch = 0,
                                    .slab_end = 194,
                                    .filters = 1.0 / 95,
+                                   .filter_read = 32,
                                    .unit = 0.171,
                                    .position = 1.41,
                                    .latency = 996,
@@ -217,14 +219,27 @@ double CostModel::cycles(const Tile& tile, const KernelShape& shape) const {
   const double latency = slabs * rates.latency / (tile.slab_stages - 1);
   const double filter_latency =
       tile.resident ? 0 : batches * rates.filter_latency / std::max(tile.filter_stages - 1, 1);
+  const double shared = shared_cycles(tile, shape, steps, slabs);
   // What is under way at the same time hinders each other, the more the closer they are.
   const auto power = [&](double x) { return std::pow(x, rates.norm); };
-  const double cycles = std::pow(power(products) + power(turns * own) + power(slabs * slab) +
-                                     power(latency) + power(filters) + power(filter_latency),
-                                 1 / rates.norm);
+  const double cycles =
+      std::pow(power(products) + power(turns * own) + power(slabs * slab) + power(latency) +
+                   power(filters) + power(filter_latency) + power(shared),
+               1 / rates.norm);
   const double alone = shape.takes_turns ? 0 : rates.alone * writing;
   const double last = rates.last_column * tile.product_columns * shape.filters / 128;
   return rates.start + waves * (cycles + alone) + slab + last + pack_cycles(tile);
+}
+
+double CostModel::shared_cycles(const Tile& tile, const KernelShape& shape, double steps,
+                                double slabs) const {
+  constexpr double kWritten = 128;  // bytes a cycle
+  const double read = rates(tile, has_units_ || copies(tile)).filter_read;
+  if (read == 0) return 0;
+  const int products = shape.filter_sets() * (shape.takes_turns ? 1 : shape.multiplying_warpgroups);
+  const double windows = slabs * tile.positions * tile.units;
+  const double filters = tile.resident ? 0 : steps * 2 * shape.filters;
+  return products * steps * read + (windows + filters) * kUnitBytes / kWritten;
 }
 
 double CostModel::pack_cycles(const Tile& tile) const {

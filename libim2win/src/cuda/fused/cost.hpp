@@ -30,6 +30,10 @@ class CostModel {
   bool copies(const Tile& tile) const {
     return copied_bytes_ > 0 && tile.raw.stages == 0 && !tile.boxed();
   }
+  /// Of shared memory, for a tile: a product's 64 filters are read at 64 bytes a cycle, however few its columns, and what
+  /// comes is put there at 128. (Measured of boxes of 16-bit operands, where narrow products take longer than they should.)
+  double shared_cycles(const Tile& tile, const KernelShape& shape, double steps,
+                       double slabs) const;
   double write_cycles(const Tile& tile, const KernelShape& shape) const;
   double slab_cycles(const Tile& tile, const KernelShape& shape) const;
   /// Of a slab of so many words that are transposed, if the tile is a run: what is the same for all boxes.
