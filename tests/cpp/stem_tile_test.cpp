@@ -129,6 +129,11 @@ bool check(Problem problem, Operands operands) {
   const int chunks = choice.bands.chunks, columns = choice.tile.tile.columns;
   expect(chunks > 1 ? columns == chunks * shape.columns : columns <= shape.columns, "columns");
   expect(choice.bands.positions >= columns, "positions");
+  const int64_t filter_tiles = (problem.k + shape.filters - 1) / shape.filters;
+  expect(choice.sets >= 1 && filter_tiles % choice.sets == 0, "sets of a tile's filters");
+  expect(!choice.gathers || (operands != Operands::kSplit &&
+                             2 * choice.tile.tile.steps[0].count <= stem::kMostGatheredUnits),
+         "which filters are gathered");
   if (choice.bands.raw_bytes > 0)
     check_raw(problem, shape, choice.bands);
   else
@@ -139,7 +144,7 @@ bool check(Problem problem, Operands operands) {
 void check_all() {
   int taken = 0;
   for (const Operands operands : {Operands::kHalf, Operands::kTf32, Operands::kSplit})
-    for (const int64_t k : {64, 96})
+    for (const int64_t k : {64, 96, 384})
       for (int64_t c = 1; c <= stem::kMaxChannels; ++c)
         for (int64_t r = 1; r <= 12; ++r)
           for (int64_t s = 1; s <= 12; ++s)
@@ -170,6 +175,25 @@ void check_columns() {
   expect(chosen(3, 56).runs && chosen(3, 112).runs && chosen(3, 222).runs, "runs");
   expect(chosen(3, 112, true).dense && chosen(3, 224, true).dense, "dense bands");
   expect(!chosen(3, 112, true).runs && !chosen(3, 56, true).dense, "dense bands half in vain");
+}
+
+/// How single images and many are cut: rows are not shared out by whole ones where parts of them end sooner, nor are all
+/// filters a block's where multiprocessors would have nothing to do.
+void check_blocks() {
+  const auto chosen = [](int64_t n, int64_t c, int64_t size, int64_t k) {
+    Problem problem = make_problem(c, size + 2, k, 3, 3, 1, 1);
+    problem.dtype = IM2WIN_FLOAT16;
+    problem.n = n;
+    const int64_t strides[] = {size * size * k, 1, size * k, k};
+    std::copy(std::begin(strides), std::end(strides), problem.output.stride);
+    stem::StemChoice choice;
+    stem::choose_stem(problem, Operands::kHalf, kShapes, std::size(kShapes), kChip, choice);
+    return choice;
+  };
+  expect(chosen(1, 4, 64, 512).sets == 1 && chosen(1, 4, 64, 512).gathers, "one image");
+  expect(chosen(128, 4, 64, 512).sets == 6, "all filters of many images");
+  expect(chosen(1, 4, 128, 64).bands.chunks == 3, "whole rows, whose parts end no sooner");
+  expect(chosen(1, 3, 300, 64).bands.chunks == 1, "three chunks as such, not as two of two");
 }
 
 /// Which form of sums is chosen, by how many filters are in vain, and what becomes of them.
@@ -279,6 +303,7 @@ int main() {
   check_filters();
   check_rows();
   check_choice();
+  check_blocks();
   expect(!check(make_problem(5, 61, 64, 16, 16, 16, 4), Operands::kHalf), "a band of many steps");
   expect(!check(make_problem(1, (1 << 20) - 1, 64, 1 << 19, 1 << 19, 1 << 18, 1), Operands::kHalf),
          "a filter of more taps than fit 32 bits");

@@ -25,23 +25,32 @@ bool choose(const Problem& problem, const Kernels<Element>& kernels, const Chip&
                      chip, choice);
 }
 
+/// A kernel for a problem.
 template <class Element>
-class Stem final : public PackedConvolution<Element> {
+class Launcher {
  public:
-  Stem(const Problem& problem, const Kernels<Element>& kernels, const PackKernels<Element>& pack,
-       const StemChoice& choice, int32_t device)
-      : Stem(kernels.kernels[static_cast<size_t>(choice.tile.kernel)], problem, kernels.operands,
-             pack, choice, device) {}
-
- private:
-  Stem(const CompiledKernel<Arguments<Element>>& kernel, const Problem& problem, Operands operands,
-       const PackKernels<Element>& pack, const StemChoice& choice, int32_t device)
-      : PackedConvolution<Element>(pack, {problem, choice.tile, kernel.shape, operands},
-                                   reinterpret_cast<const void*>(kernel.run), true, device),
-        kernel_(kernel),
+  Launcher(const CompiledKernel<Arguments<Element>>& kernel, const Problem& problem,
+           Operands operands, const StemChoice& choice, int32_t device)
+      : kernel_(kernel),
         arguments_(problem, choice, kernel.shape, operands, multiprocessors(device)),
         boxed_(problem, box_tile(choice.tile.tile, kernel.shape), kernel.shape.filters, operands) {}
 
+  /// `packed`: the filter, unless the kernel gathers that. `exact`: as it is.
+  void launch(const Buffers& buffers, const void* packed, const ExactFilter<Element>& exact,
+              void* stream, bool follows_packing) const {
+    Arguments<Element> a = arguments_;
+    a.follows_packing = follows_packing;
+    a.input = static_cast<const Element*>(buffers.input);
+    a.filters = static_cast<const char*>(packed);
+    a.exact = exact;
+    a.outputs.bind(buffers);
+    if (reinterpret_cast<uintptr_t>(buffers.output) % kUnitBytes != 0) a.write_elements();
+    if (a.stored) a.output = boxed_.map_output(buffers.output);
+    launch_shared("stem_kernel", kernel_.run, a.blocks(), kernel_.shape.threads(),
+                  static_cast<size_t>(a.shared.total), stream, Start::kEarly, a);
+  }
+
+ private:
   /// What a box has of a tile: a chunk of a row.
   static Tile box_tile(Tile tile, const KernelShape& shape) {
     tile.rows = 1;
@@ -49,23 +58,52 @@ class Stem final : public PackedConvolution<Element> {
     return tile;
   }
 
-  void launch(const Buffers& buffers, const ExactFilter<Element>& exact, void* stream,
-              bool follows_packing) const override {
-    Arguments<Element> a = arguments_;
-    a.follows_packing = follows_packing;
-    a.input = static_cast<const Element*>(buffers.input);
-    a.filters = static_cast<const char*>(buffers.filter);
-    a.exact = exact;
-    a.outputs.bind(buffers);
-    if (reinterpret_cast<uintptr_t>(buffers.output) % kUnitBytes != 0) a.write_elements();
-    if (a.stored) a.output = boxed_.map_output(buffers.output);
-    launch_shared("stem_kernel", kernel_.run, a.blocks(), kernel_.shape.threads(),
-                  static_cast<size_t>(a.shared.total), stream, this->start(), a);
-  }
-
   CompiledKernel<Arguments<Element>> kernel_;
   Arguments<Element> arguments_;
   BoxedTensors boxed_;
+};
+
+/// Of filters that a kernel packs.
+template <class Element>
+class PackedStem final : public PackedConvolution<Element> {
+ public:
+  PackedStem(const CompiledKernel<Arguments<Element>>& kernel, const Problem& problem,
+             Operands operands, const PackKernels<Element>& pack, const StemChoice& choice,
+             int32_t device)
+      : PackedConvolution<Element>(pack, {problem, choice.tile, kernel.shape, operands},
+                                   reinterpret_cast<const void*>(kernel.run), true, device),
+        launcher_(kernel, problem, operands, choice, device) {}
+
+ private:
+  void launch(const Buffers& buffers, const ExactFilter<Element>& exact, void* stream,
+              bool follows_packing) const override {
+    launcher_.launch(buffers, buffers.filter, exact, stream, follows_packing);
+  }
+
+  Launcher<Element> launcher_;
+};
+
+/// Of filters that blocks gather.
+template <class Element>
+class GatheringStem final : public Convolution {
+ public:
+  GatheringStem(const CompiledKernel<Arguments<Element>>& kernel, const Problem& problem,
+                Operands operands, const StemChoice& choice, int32_t device)
+      : launcher_(kernel, problem, operands, choice, device) {
+    std::ranges::copy(problem.filter.stride, filter_.stride);
+    const CurrentDevice current(device);
+    allow_shared_memory(reinterpret_cast<const void*>(kernel.run), shared_bytes_of_block(device));
+  }
+
+  void run(const Buffers& buffers, void* stream) const override {
+    ExactFilter<Element> filter = filter_;
+    filter.data = static_cast<const Element*>(buffers.filter);
+    launcher_.launch(buffers, nullptr, filter, stream, false);
+  }
+
+ private:
+  Launcher<Element> launcher_;
+  ExactFilter<Element> filter_;
 };
 
 /// Calls `use` with the kernels for the problem, and that which packs filters for them.
@@ -133,7 +171,12 @@ std::unique_ptr<Convolution> configure_stem(const Problem& problem, const Target
                          const fused::PackKernels<Element>& pack) -> std::unique_ptr<Convolution> {
     StemChoice choice;
     choose(problem, kernels, chip, choice);
-    return std::make_unique<Stem<Element>>(problem, kernels, pack, choice, target.device);
+    const auto& kernel = kernels.kernels[static_cast<size_t>(choice.tile.kernel)];
+    if (choice.gathers)
+      return std::make_unique<GatheringStem<Element>>(kernel, problem, kernels.operands, choice,
+                                                      target.device);
+    return std::make_unique<PackedStem<Element>>(kernel, problem, kernels.operands, pack, choice,
+                                                 target.device);
   };
   return with_kernels(problem, configure);
 }

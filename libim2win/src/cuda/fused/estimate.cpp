@@ -48,11 +48,18 @@ bool is_patch(const Problem& problem) {
          std::min(problem.stride_h, problem.stride_w) >= kLongStep;
 }
 
+/// Of im2win_stem, with 16 bits: see its tiles.
+bool has_runs(const Problem& problem) {
+  return problem.dtype != IM2WIN_FLOAT32 && problem.input.stride[1] != 1 &&
+         problem.r == stem::kDenseTaps && problem.s == stem::kDenseTaps &&
+         problem.c_per_group() <= stem::kDenseChannels;
+}
+
 /// What it takes at least, however little there is to do.
 double start(const Problem& problem, const Problem& merged) {
   const bool has_pixels = problem.input.stride[1] == 1;
   const bool is_for_stem = problem.c_per_group() <= stem::kMaxChannels && stem::is_faster(problem);
-  if (is_for_stem) return problem.dtype == IM2WIN_FLOAT32 ? 9 : has_pixels ? 5 : 8;
+  if (is_for_stem) return is_split(problem) ? 9 : has_runs(problem) ? 8 : has_pixels ? 5 : 6;
   if (is_split(problem)) return is_pixel(problem) ? 13 : 15.5;
   if (has_rows_of_pixels(problem)) return reads_words(problem) ? 3 : 5.5;
   if (merged.groups == problem.groups && reads_words(problem)) return has_pixels ? 5 : 4.5;
@@ -69,7 +76,9 @@ double stem_microseconds(const Problem& problem) {
   const double pixel =
       is_float32 ? (is_dense || !overlaps ? 0.09 : 0.14) : (is_dense ? 0.055 : 0.075);
   const double pixels = double(problem.n * problem.p) * double(round_up(problem.q, kChunk));
-  return (is_float32 ? 9 : 5) +
+  return (is_split(problem) ? 9
+          : is_float32      ? 6
+                            : 5) +
          kNanosecond * pixel * pixels * double(ceil_div(problem.k_per_group(), kFilters));
 }
 

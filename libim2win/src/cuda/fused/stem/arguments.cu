@@ -72,6 +72,11 @@ Arguments<Element>::Arguments(const Problem& problem, const StemChoice& choice,
     if (group_rows > 1 || has_whole_sectors(problem)) row_order = RowOrder::kSectors;
   }
   if (shape.runs) group_rows = shape.multiplying_warpgroups;
+  if (choice.gathers) {
+    gathered_units = 2 * choice.tile.tile.steps[0].count;
+    for (int i = 0; i < gathered_units; ++i) gathered[i] = choice.tile.order.unit[0][i / 2][i % 2];
+    unit_rounds = Divisor(ceil_div(int64_t{gathered_units}, int64_t{lane_units(shape)}));
+  }
   strip_shares = Divisor(ceil_div(int64_t{this->p}, int64_t{group_rows}));
   const auto set_shares = static_cast<int32_t>(set_strips * strip_shares.divisor);
   set_blocks = static_cast<int32_t>(std::min<int64_t>(most_blocks, set_shares));

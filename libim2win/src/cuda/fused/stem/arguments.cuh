@@ -40,6 +40,11 @@ struct Arguments : fused::Arguments<Element> {
   // Blocks have some tiles' filters each, take turns with these, and share the strips that have the same.
   int32_t sets;
   Divisor filter_sets, group_sets;
+  // Of filters that are gathered from where they are (see FilterGatherer), their units; 0: they are packed. And in how many
+  // rounds lanes bring those of some filters.
+  FilterUnit gathered[kMostGatheredUnits];
+  int32_t gathered_units = 0;
+  Divisor unit_rounds{1};
   // Of a row of a strip: its chunks, and these by each of the block's sets of filters.
   Divisor row_chunks, row_pieces;
   // Warpgroups take turns with pieces, or with rows, whose pieces each then writes one after another. Then

@@ -9,6 +9,7 @@
 
 #include "cuda/fused/stem/arguments.cuh"
 #include "cuda/fused/stem/dense_staging.cuh"
+#include "cuda/fused/stem/filters.cuh"
 #include "cuda/fused/stem/multiply.cuh"
 #include "cuda/fused/stem/pixel_writer.cuh"
 #include "cuda/fused/stem/raw_staging.cuh"
@@ -18,19 +19,6 @@
 #include "cuda/ptx.cuh"
 
 namespace im2win::cuda::fused::stem {
-
-/// By one thread.
-template <class T>
-__device__ __forceinline__ void load_filters(const Arguments<typename T::Element>& a,
-                                             Block<T> block, const TilePosition& first) {
-  namespace ptx = ::cuda::ptx;
-  const auto bytes = static_cast<uint32_t>(a.sets * a.packed.tile_bytes);
-  const int64_t set = int64_t{first.group} * a.filter_tiles.divisor + first.filter_tile;
-  uint64_t* full = &barriers().filters;
-  ptx::mbarrier_arrive_expect_tx(ptx::sem_release, ptx::scope_cta, ptx::space_shared, full, bytes);
-  ptx::cp_async_bulk(ptx::space_cluster, ptx::space_global, block.filter_stage(0),
-                     a.filters + set * a.packed.tile_bytes, bytes, full);
-}
 
 /// One warpgroup after another multiplies, lest all do at the same time and then write at the same time,
 /// while the tensor cores have nothing to do. Not with split operands, whose products wait for sums: there one
@@ -105,11 +93,11 @@ __device__ __forceinline__ void multiply_and_write(const Arguments<typename T::E
   WriterOf<T> writer(a, block, warpgroup);
   ptx::wait_for_kernel_before();  // which packs the filter, perhaps
   StripWalk<typename T::Element> strip(a);
-  if (threadIdx.x == T::kFirstMultiplier) load_filters(a, block, strip.first());
+  bring_filters(a, block, static_cast<int>(threadIdx.x) - T::kFirstMultiplier, strip.first());
   RowMultiplier<T> multiplier(a, block, strip.first());
   Turns<T> turns(warpgroup);
   writer.enter(strip.first());
-  wait(&barriers().filters, 0);
+  wait_for_filters<T>(a);
   for (; !strip.ended(); strip.advance()) {
     const int rows = strip.rows(), bands = strip.bands();
     const bool has_own_rows = a.group_rows > 1;

@@ -82,6 +82,12 @@ constexpr bool lanes_arrive(const KernelShape& shape, Operands operands) {
   return shape.dense && may_stage_raw(shape, operands);
 }
 
+/// Of filters that blocks gather: units of one, at most, and how many filters the lanes of a warp have at a time, of each
+/// so many units.
+constexpr int kMostGatheredUnits = 48;
+constexpr int lane_filters(const KernelShape& shape) { return shape.dense ? 8 : 4; }
+constexpr int lane_units(const KernelShape& shape) { return 32 / lane_filters(shape); }
+
 constexpr int unit_rows(Operands operands) { return traits(operands).unit_elements / kUnitColumns; }
 
 /// Of a band's batch; of TF32, of which nothing has to be summed anew, what 11 tap columns take.
@@ -147,6 +153,7 @@ struct StemChoice {
   TileChoice tile;  // as far as packed filters and writing go
   Bands bands;
   int32_t sets;  // of a tile's filters that a block has
+  bool gathers;  // which it makes operands itself
 };
 
 /// The tile of the cheaper of the shapes that can take the problem. False if none can.
