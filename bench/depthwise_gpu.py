@@ -1,5 +1,7 @@
 """Depthwise layers on a GPU beside cuDNN and a copy of as many bytes, which bounds them.
 
+Each by itself and with SiLU, which cuDNN's convolutions have to be followed by.
+
     python bench/depthwise_gpu.py --json bench/results/FILE.json
 
 Layers of MobileNet and EfficientNet, padding (kernel - 1) / 2, batch 128, random data. Each result
@@ -7,6 +9,7 @@ is checked against float64 before it is timed.
 """
 
 import json
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
@@ -73,17 +76,25 @@ def measure(layer: Layer, dtype: torch.dtype, layout: str) -> dict[str, Any]:
         values = torch.randn(shape, device="cuda").to(dtype)
         return values.contiguous(memory_format=_FORMATS[layout])
 
-    def ours(input: Any) -> Any:
-        return im2win.conv2d(input, weight, None, stride, kernel // 2, 1, c, algorithm="depthwise")
+    def ours(input: Any, activation: str | None = None) -> Any:
+        window = (stride, kernel // 2, 1, c)
+        return im2win.conv2d(
+            input, weight, None, *window, activation=activation, algorithm="depthwise"
+        )
 
     def cudnn(input: Any) -> Any:
         return torch.nn.functional.conv2d(input, weight, None, stride, kernel // 2, 1, c)
 
+    def cudnn_silu(input: Any) -> Any:
+        return torch.nn.functional.silu(cudnn(input), inplace=True)
+
     shape = (_BATCH, c, size, size)
     inputs = rotating_inputs(shape, lambda: random(*shape))
     weight = torch.randn(c, 1, kernel, kernel, device="cuda").to(dtype)
+    ours_silu = partial(ours, activation="silu")
     output = ours(inputs[0])
     _check(output, inputs[0], weight, layer)
+    _check_silu(ours_silu(inputs[0]), output)
     half = (inputs[0].numel() + output.numel()) // 2  # a copy reads and writes each byte
     sources = [torch.randn(half, device="cuda").to(dtype) for _ in inputs]
     target = torch.empty_like(sources[0])
@@ -91,6 +102,8 @@ def measure(layer: Layer, dtype: torch.dtype, layout: str) -> dict[str, Any]:
         "copy": seconds_per_call(target.copy_, sources),
         "cudnn": seconds_per_call(cudnn, inputs),
         "depthwise": seconds_per_call(ours, inputs),
+        "cudnn_silu": seconds_per_call(cudnn_silu, inputs),
+        "depthwise_silu": seconds_per_call(ours_silu, inputs),
     }
     microseconds = {name: seconds * 1e6 for name, seconds in times.items()}
     return {"layer": str(layer), "dtype": str(dtype).split(".")[1], "layout": layout} | microseconds
@@ -113,14 +126,23 @@ def _check(output: Any, input: Any, weight: Any, layer: Layer) -> None:
         raise SystemExit(f"wrong result: {layer}, {output.dtype}")
 
 
+def _check_silu(output: torch.Tensor, sums: torch.Tensor) -> None:
+    """Of sums that are right, and rounded; the function is no steeper than 1.1."""
+    expected = torch.nn.functional.silu(sums[:_CHECKED_IMAGES].double())
+    error = (output[:_CHECKED_IMAGES].double() - expected).abs()
+    allowed = 4 * _ROUNDING[output.dtype] * (1 + sums[:_CHECKED_IMAGES].double().abs())
+    if not bool((error <= allowed).all()):
+        raise SystemExit(f"wrong SiLU of {tuple(output.shape)}, {output.dtype}")
+
+
 def _table(rows: list[dict[str, Any]]) -> Table:
     table = Table(title=f"Depthwise layers, batch {_BATCH}: microseconds")
     for column in ("layer", "dtype", "layout"):
         table.add_column(column)
-    for column in ("copy", "depthwise", "/ copy", "cuDNN / it"):
+    for column in ("copy", "depthwise", "/ copy", "cuDNN / it", "with SiLU", "cuDNN / it"):
         table.add_column(column, justify="right")
     for row in rows:
-        time = row["depthwise"]
+        time, time_silu = row["depthwise"], row["depthwise_silu"]
         table.add_row(
             row["layer"],
             row["dtype"],
@@ -129,6 +151,8 @@ def _table(rows: list[dict[str, Any]]) -> Table:
             f"{time:.1f}",
             f"{time / row['copy']:.2f}",
             f"{row['cudnn'] / time:.2f}",
+            f"{time_silu:.1f}",
+            f"{row['cudnn_silu'] / time_silu:.2f}",
         )
     return table
 
