@@ -1,18 +1,13 @@
 #include "cuda/fused/stem/tile.hpp"
 
 #include <algorithm>
-#include <vector>
 
 #include "checked.hpp"
 #include "cuda/fused/stem/band_layout.hpp"
+#include "cuda/fused/stem/cut.hpp"
 
 namespace im2win::cuda::fused::stem {
 namespace {
-
-/// Of a row or run.
-int64_t row_chunks(const Problem& problem, const KernelShape& shape) {
-  return ceil_div(problem.q, int64_t{shape.columns});
-}
 
 /// Of outputs. Strips share a row out, of as few columns as they can have, if they are of one chunk.
 int strip_columns(const Problem& problem, const KernelShape& shape, int chunks) {
@@ -59,37 +54,6 @@ bool fit_bands(const KernelShape& shape, Operands operands, const Chip& chip, in
   for (choice.bands.stages = kMaxBands; choice.bands.stages >= least; choice.bands.stages -= step)
     if (stem_layout(choice, shape, operands).total <= chip.shared_bytes) return true;
   return false;
-}
-
-/// Of the block that has most to do, in pieces: these, what a row takes beside, and filters that come. (It fits the times
-/// of 450 problems at 1 to 8 images, each cut in up to ten ways, on an H200: what is chosen takes 1 % longer than the
-/// fastest.)
-double block_cost(const Problem& problem, const KernelShape& shape, const Chip& chip, int chunks,
-                  int64_t sets) {
-  constexpr double kRow = 0.1, kFilters = 0.25;
-  const int64_t tiles = problem.groups * ceil_div(problem.k_per_group(), int64_t{shape.filters});
-  const int64_t all_sets = tiles / sets, at_a_time = int64_t{chip.multiprocessors};
-  const int64_t waves = ceil_div(all_sets, at_a_time);
-  const int64_t blocks = std::max<int64_t>(at_a_time / all_sets, 1);
-  const int64_t strips = problem.n * ceil_div(row_chunks(problem, shape), int64_t{chunks});
-  const auto rows = static_cast<double>(ceil_div(strips * problem.p, blocks));
-  const auto pieces = static_cast<double>(chunks * sets);
-  return static_cast<double>(waves) *
-         (rows * (kRow + pieces) + kFilters * static_cast<double>(sets));
-}
-
-/// How many of a tile's filters a block may have, the best for it first. Split ones have scales, which are in registers.
-std::vector<int32_t> sets_of(const Problem& problem, const KernelShape& shape, Operands operands,
-                             const Chip& chip, int chunks) {
-  constexpr int32_t kMaxSets = 8;
-  const int64_t all = ceil_div(problem.k_per_group(), int64_t{shape.filters});
-  std::vector<int32_t> sets = {1};
-  if (operands == Operands::kSplit) return sets;
-  for (int32_t some = 2; some <= kMaxSets; ++some)
-    if (all % some == 0) sets.push_back(some);
-  const auto cost = [&](int32_t some) { return block_cost(problem, shape, chip, chunks, some); };
-  std::ranges::stable_sort(sets, {}, cost);
-  return sets;
 }
 
 /// Filters as many as are best of those that there is room for. Of bands so many that no warpgroup waits for another's
@@ -196,26 +160,6 @@ bool gathers_filters(const KernelShape& shape, Operands operands, const StemChoi
   const int elements = choice.sets * shape.filters * units * traits(operands).unit_elements;
   return operands != Operands::kSplit && units <= kMostGatheredUnits &&
          elements <= kMostElements * shape.multiplying_threads();
-}
-
-/// How many chunks a strip may have, the best first: those of whole rows, whose parts leave for memory together, unless
-/// there are few, or else as many as can be.
-std::vector<int> chunks_of(const Problem& problem, const KernelShape& shape, Operands operands,
-                           const Chip& chip) {
-  constexpr double kPartsOfRows = 1.05;
-  const int64_t all = row_chunks(problem, shape);
-  if (shape.runs) return {static_cast<int>(all)};
-  std::vector<int> chunks;
-  for (int64_t most = kMaxChunks; most > 0; --most)
-    chunks.push_back(static_cast<int>(ceil_div(all, ceil_div(all, most))));
-  chunks.erase(std::unique(chunks.begin(), chunks.end()), chunks.end());
-  const int widest = chunks.front();
-  const auto cost = [&](int some) {
-    const int32_t sets = sets_of(problem, shape, operands, chip, some).front();
-    return block_cost(problem, shape, chip, some, sets) * (some == widest ? 1 : kPartsOfRows);
-  };
-  std::ranges::stable_sort(chunks, {}, cost);
-  return chunks;
 }
 
 template <class BandLayout>
