@@ -19,7 +19,11 @@ _NETWORKS = {
 }
 _GPUS = ("h200", "h100")
 _MIB = 2**20
-_CPU_RUNS = ("cpu/amd_epyc_fp32.json", "cpu/amd_epyc_zen5_bf16.json")
+_CPU_RUNS = (
+    "cpu/amd_epyc_fp32.json",
+    "cpu/amd_epyc_zen5_fp32.json",
+    "cpu/amd_epyc_zen5_bf16.json",
+)
 
 
 def glance() -> str:
