@@ -22,6 +22,8 @@ struct CostModel::Rates {
   // Of a slab and of each of its units: from the input as it is, from boxes of lines, from lines; of a line.
   double slab = 0, unit = 0;
   double position = 0;  // and of its positions, rows of a box, however wide
+  // And more, where rows of strided boxes go past the input's channels, as those of 24 of 32 do.
+  double past_channels = 0;
   double boxed_slab = 0, boxed_unit = 0;
   double group = 0, placed_unit = 0;  // of a tap group, and of each unit whose offset it changes
   double lined_slab = 0, lined_unit = 0, line = 0;
@@ -91,6 +93,7 @@ const CostModel::Rates& CostModel::rates(const Tile& tile, bool copied) const {
                                    .filter_read = 32,
                                    .unit = 0.171,
                                    .position = 1.41,
+                                   .past_channels = 1,
                                    .latency = 996,
                                    .filter_latency = 1172,
                                    .word_column = 43.3,
@@ -283,8 +286,10 @@ double CostModel::slab_cycles(const Tile& tile, const KernelShape& shape) const 
   // Copies of 8 and 4 bytes take 1.5 and 2.5 times as long as one of a whole unit.
   const double copies = this->copies(tile) ? 0.5 + 0.5 * kUnitBytes / copied_bytes_ : 1;
   const double units = all_units * times * copies;
-  if (tile.boxed() || tile.raw.stages == 0)
-    return rates.slab + rates.unit * units + rates.position * tile.positions;
+  if (tile.boxed() || tile.raw.stages == 0) {
+    const double more = problem_.stride_w > 1 ? rates.past_channels * last_chunks(tile) : 0;
+    return rates.slab + (1 + more) * (rates.unit * units + rates.position * tile.positions);
+  }
   if (tile.raw.boxed) {
     const bool stays = tile.raw.has_zeros_around && tile.run == 0;
     const double group = rates.group + (stays ? 0 : rates.placed_unit * units);
@@ -294,6 +299,11 @@ double CostModel::slab_cycles(const Tile& tile, const KernelShape& shape) const 
   const double meetings = std::max(double(std::gcd(apart, kBankBytes)) / kBankWord, 1.0);
   const double unit = rates.lined_unit + rates.conflict * (meetings - 1);
   return rates.lined_slab + unit * units + rates.line * double(tile.raw_lines());
+}
+
+double CostModel::last_chunks(const Tile& tile) const {
+  const int64_t chunk = int64_t{tile.units} * tile.unit_channels;
+  return problem_.c_per_group() % chunk == 0 ? 0 : 1.0 / tile.chunks;
 }
 
 double CostModel::run_cycles(const Tile& tile, const KernelShape& shape, double words) const {

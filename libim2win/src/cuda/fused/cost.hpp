@@ -36,6 +36,8 @@ class CostModel {
                        double slabs) const;
   double write_cycles(const Tile& tile, const KernelShape& shape) const;
   double slab_cycles(const Tile& tile, const KernelShape& shape) const;
+  /// Which part of a tile's slabs has more channels than there are.
+  double last_chunks(const Tile& tile) const;
   /// Of a slab of so many words that are transposed, if the tile is a run: what is the same for all boxes.
   double run_cycles(const Tile& tile, const KernelShape& shape, double words) const;
   /// Of the kernel that packs filters, if these do not come as they are.
