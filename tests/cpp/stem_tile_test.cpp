@@ -285,7 +285,11 @@ void check_choice() {
     expect(is_chosen(latent, IM2WIN_FLOAT32, IM2WIN_MATH_TF32, nhwc), "64 columns in TF32");
     const Problem grey = make_problem(1, 60, 32, 5, 5, 1, 1);
     expect(!is_chosen(grey, IM2WIN_FLOAT16, IM2WIN_MATH_FP32, nhwc), "a single channel");
-    const Problem small = make_problem(3, 32, 64, 3, 3, 1, 1);
+    Problem single = latent;
+    single.n = 1;
+    expect(is_chosen(single, IM2WIN_FLOAT16, IM2WIN_MATH_FP32, nhwc), "64 columns of one image");
+    Problem small = make_problem(3, 32, 64, 3, 3, 1, 1);
+    small.n = 128;
     expect(is_chosen(small, IM2WIN_FLOAT16, IM2WIN_MATH_FP32, nhwc) != nhwc, "runs of rows of 30");
     expect(!is_chosen(small, IM2WIN_FLOAT32, IM2WIN_MATH_TF32, nhwc), "30 columns in TF32");
     const Problem few = make_problem(3, 227, 8, 7, 7, 2, 2);

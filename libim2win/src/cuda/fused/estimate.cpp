@@ -59,7 +59,10 @@ bool has_runs(const Problem& problem) {
 double start(const Problem& problem, const Problem& merged) {
   const bool has_pixels = problem.input.stride[1] == 1;
   const bool is_for_stem = problem.c_per_group() <= stem::kMaxChannels && stem::is_faster(problem);
-  if (is_for_stem) return is_split(problem) ? 9 : has_runs(problem) ? 8 : has_pixels ? 5 : 6;
+  constexpr double kStemTap = 0.01;
+  if (is_for_stem && is_split(problem)) return 9;
+  if (is_for_stem && has_runs(problem)) return 8;
+  if (is_for_stem) return has_pixels ? 5 : 6 + kStemTap * double(problem.window_elements());
   if (is_split(problem)) return is_pixel(problem) ? 13 : 15.5;
   if (has_rows_of_pixels(problem)) return reads_words(problem) ? 3 : 5.5;
   if (merged.groups == problem.groups && reads_words(problem)) return has_pixels ? 5 : 4.5;
