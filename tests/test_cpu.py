@@ -204,6 +204,20 @@ def test_outputs_too_large_for_a_cache(
     np.testing.assert_array_equal(y, convolution(x, weight, problem))
 
 
+@pytest.mark.parametrize("shift", [0, 2])
+@pytest.mark.parametrize("k", [32, 40, 96])
+@pytest.mark.parametrize("r", [1, 3])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_pixels_too_large_for_a_cache(dtype: str, r: int, k: int, shift: int) -> None:
+    """They pass by it if all of them are whole lines; of 96 filters in more than one tile, too."""
+    problem = Problem(c=2, h=512, w=520 + r - 1, k=k, r=r, s=r, padding=((r // 2, r // 2), (0, 0)))
+    x, weight = integers(problem.input_shape, dtype), integers(problem.weight_shape, dtype)
+    out = strided(capi.poisoned(problem.output_shape, x.dtype), "nhwc")
+    y = IM2WIN.run(problem, strided(x, "nhwc"), weight, out=out, shift=shift)
+    expected = convolution(x.astype(np.float32), weight.astype(np.float32), problem)
+    np.testing.assert_array_equal(y.astype(np.float32), expected)
+
+
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("layout", ["nchw", "nhwc"])

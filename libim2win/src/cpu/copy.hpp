@@ -87,6 +87,26 @@ inline int64_t convert_vectors(const float* source, Float16* target, int64_t cou
 }
 #endif
 
+/// Likewise, past the caches, of whole lines of a cache, with the first of which the target begins.
+template <class Source, class Target>
+inline int64_t stream_vectors(const Source*, Target*, int64_t) {
+  return 0;
+}
+
+#if defined(__AVX512F__)
+constexpr int64_t kHalvesOfLine = 32;
+
+inline int64_t stream_vectors(const float* source, Float16* target, int64_t count) {
+  const int64_t end = count / kHalvesOfLine * kHalvesOfLine;
+  for (int64_t i = 0; i < end; i += 16) {
+    const __m256i halves =
+        _mm512_maskz_cvtps_ph(kAllSixteen, _mm512_loadu_ps(source + i), _MM_FROUND_TO_NEAREST_INT);
+    _mm256_stream_si256(reinterpret_cast<__m256i*>(target + i), halves);
+  }
+  return end;
+}
+#endif
+
 #if defined(__AVX512BF16__)
 /// The instruction takes subnormal numbers for zeros: where there are any, nothing is converted.
 inline int64_t convert_vectors(const float* source, BFloat16* target, int64_t count) {
@@ -100,6 +120,19 @@ inline int64_t convert_vectors(const float* source, BFloat16* target, int64_t co
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(target + i), halves);
   }
   return subnormal == 0 ? i : 0;
+}
+
+inline int64_t stream_vectors(const float* source, BFloat16* target, int64_t count) {
+  constexpr int kSubnormal = 0x20;
+  const int64_t end = count / kHalvesOfLine * kHalvesOfLine;
+  __mmask16 subnormal = 0;
+  for (int64_t i = 0; i < end; i += 16) {
+    const __m512 values = _mm512_loadu_ps(source + i);
+    subnormal |= _mm512_fpclass_ps_mask(values, kSubnormal);
+    const auto halves = (__m256i)_mm512_cvtneps_pbh(values);
+    _mm256_stream_si256(reinterpret_cast<__m256i*>(target + i), halves);
+  }
+  return subnormal == 0 ? end : 0;
 }
 #endif
 
@@ -220,16 +253,31 @@ inline bool starts_line(const Scalar* address) {
   return reinterpret_cast<uintptr_t>(address) % kLineBytes == 0;
 }
 
-/// A row past the caches, but for the parts of lines at its ends.
 template <class Scalar>
-inline void stream_row(const Scalar* source, Scalar* target, int64_t count) {
+inline int64_t stream_vectors(const Scalar* source, Scalar* target, int64_t count) {
   constexpr int64_t kElements = VectorOf<Scalar>::kElements;
   constexpr int64_t kLine = kLineBytes / sizeof(Scalar);
+  const int64_t end = count / kLine * kLine;
+  for (int64_t i = 0; i < end; i += kElements) stream(target + i, load(source + i));
+  return end;
+}
+
+/// A row past the caches, but for the parts of lines at its ends.
+template <class Source, class Target>
+inline void stream_row(const Source* source, Target* target, int64_t count) {
   int64_t i = 0;
-  for (; i < count && !starts_line(target + i); ++i) target[i] = source[i];
-  for (const int64_t end = i + (count - i) / kLine * kLine; i < end; i += kElements)
-    stream(target + i, load(source + i));
-  if (i < count) copy_plain_row(source + i, target + i, count - i);
+  for (; i < count && !starts_line(target + i); ++i) target[i] = convert(source[i], Target{});
+  i += stream_vectors(source + i, target + i, count - i);
+  copy_row(source + i, 1, target + i, count - i);
+}
+
+/// Whether rows have parts of lines at the ends of all of them, at most: what is written by lines and by parts of them
+/// in turns takes longer than either.
+template <class Source, class Target>
+inline bool has_whole_lines(const Rows<Source, Target>& rows) {
+  constexpr int64_t kLine = kLineBytes / sizeof(Target);
+  return rows.rows == 1 ||
+         (starts_line(rows.target) && rows.target_stride % kLine == 0 && rows.count % kLine == 0);
 }
 
 constexpr int64_t kMostStreamed = 256;  // elements of a row
@@ -293,9 +341,16 @@ void copy_rows(const Rows<Source, Target>& rows) {
     if (kSize > kSmallSize && least >= kSize) return transpose<kSize>(rows);
     if (least >= kSmallSize) return transpose<kSmallSize>(rows);
   }
-  for (int64_t row = 0; row < rows.rows; ++row)
-    copy_row(rows.source + row * rows.source_stride, rows.source_step,
-             rows.target + row * rows.target_stride, rows.count);
+  const bool streams = rows.streams && rows.source_step == 1 && has_whole_lines(rows);
+  for (int64_t row = 0; row < rows.rows; ++row) {
+    const Source* source = rows.source + row * rows.source_stride;
+    Target* target = rows.target + row * rows.target_stride;
+    if (streams) {
+      stream_row(source, target, rows.count);
+    } else {
+      copy_row(source, rows.source_step, target, rows.count);
+    }
+  }
 }
 
 }  // namespace

@@ -36,9 +36,9 @@ void write_sums(const Problem& problem, const Buffers& buffers,
       for (int64_t k = 0; k < block.filters; ++k)
         writer.write(n, block.first_filter + k, p, q, sums + k, pitch, count);
     } else if (out[1] == 1 && out[3] == block.filters && pitch == block.filters) {
-      store({sums, 0, 1, output, 0, 1, count * block.filters});
+      store({sums, 0, 1, output, 0, 1, count * block.filters, streams});
     } else if (out[1] == 1) {
-      store({sums, pitch, 1, output, out[3], count, block.filters});
+      store({sums, pitch, 1, output, out[3], count, block.filters, streams});
     } else {
       store({sums, 1, pitch, output, out[1], block.filters, count, streams});
     }
