@@ -57,8 +57,9 @@ inline Float16 convert(float value, Float16) {
   return result;
 }
 
-/// Converts as many elements as there are instructions for, and returns how many.
-template <class Source, class Target>
+/// Converts as many elements as there are instructions for, and returns how many: whole vectors or, past the caches to
+/// a target that begins with a line of these, whole lines.
+template <bool kStreams = false, class Source, class Target>
 inline int64_t convert_vectors(const Source*, Target*, int64_t) {
   return 0;
 }
@@ -76,61 +77,38 @@ inline int64_t convert_vectors(const Float16* source, float* target, int64_t cou
   return i;
 }
 
+/// Of 16-bit elements.
+template <bool kStreams>
+constexpr int64_t kStoredTogether = kStreams ? 32 : 16;
+
+template <bool kStreams>
+inline void store_halves(void* target, __m256i halves) {
+  auto* to = static_cast<__m256i*>(target);
+  kStreams ? _mm256_stream_si256(to, halves) : _mm256_storeu_si256(to, halves);
+}
+
+template <bool kStreams = false>
 inline int64_t convert_vectors(const float* source, Float16* target, int64_t count) {
-  int64_t i = 0;
-  for (; i + 16 <= count; i += 16) {
-    const __m256i halves =
-        _mm512_maskz_cvtps_ph(kAllSixteen, _mm512_loadu_ps(source + i), _MM_FROUND_TO_NEAREST_INT);
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(target + i), halves);
-  }
-  return i;
-}
-#endif
-
-/// Likewise, past the caches, of whole lines of a cache, with the first of which the target begins.
-template <class Source, class Target>
-inline int64_t stream_vectors(const Source*, Target*, int64_t) {
-  return 0;
-}
-
-#if defined(__AVX512F__)
-constexpr int64_t kHalvesOfLine = 32;
-
-inline int64_t stream_vectors(const float* source, Float16* target, int64_t count) {
-  const int64_t end = count / kHalvesOfLine * kHalvesOfLine;
-  for (int64_t i = 0; i < end; i += 16) {
-    const __m256i halves =
-        _mm512_maskz_cvtps_ph(kAllSixteen, _mm512_loadu_ps(source + i), _MM_FROUND_TO_NEAREST_INT);
-    _mm256_stream_si256(reinterpret_cast<__m256i*>(target + i), halves);
-  }
+  const int64_t end = count / kStoredTogether<kStreams> * kStoredTogether<kStreams>;
+  for (int64_t i = 0; i < end; i += 16)
+    store_halves<kStreams>(
+        target + i,
+        _mm512_maskz_cvtps_ph(kAllSixteen, _mm512_loadu_ps(source + i), _MM_FROUND_TO_NEAREST_INT));
   return end;
 }
 #endif
 
 #if defined(__AVX512BF16__)
 /// The instruction takes subnormal numbers for zeros: where there are any, nothing is converted.
+template <bool kStreams = false>
 inline int64_t convert_vectors(const float* source, BFloat16* target, int64_t count) {
   constexpr int kSubnormal = 0x20;
-  __mmask16 subnormal = 0;
-  int64_t i = 0;
-  for (; i + 16 <= count; i += 16) {
-    const __m512 values = _mm512_loadu_ps(source + i);
-    subnormal |= _mm512_fpclass_ps_mask(values, kSubnormal);
-    const auto halves = (__m256i)_mm512_cvtneps_pbh(values);
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(target + i), halves);
-  }
-  return subnormal == 0 ? i : 0;
-}
-
-inline int64_t stream_vectors(const float* source, BFloat16* target, int64_t count) {
-  constexpr int kSubnormal = 0x20;
-  const int64_t end = count / kHalvesOfLine * kHalvesOfLine;
+  const int64_t end = count / kStoredTogether<kStreams> * kStoredTogether<kStreams>;
   __mmask16 subnormal = 0;
   for (int64_t i = 0; i < end; i += 16) {
     const __m512 values = _mm512_loadu_ps(source + i);
     subnormal |= _mm512_fpclass_ps_mask(values, kSubnormal);
-    const auto halves = (__m256i)_mm512_cvtneps_pbh(values);
-    _mm256_stream_si256(reinterpret_cast<__m256i*>(target + i), halves);
+    store_halves<kStreams>(target + i, (__m256i)_mm512_cvtneps_pbh(values));
   }
   return subnormal == 0 ? end : 0;
 }
@@ -253,13 +231,18 @@ inline bool starts_line(const Scalar* address) {
   return reinterpret_cast<uintptr_t>(address) % kLineBytes == 0;
 }
 
-template <class Scalar>
-inline int64_t stream_vectors(const Scalar* source, Scalar* target, int64_t count) {
-  constexpr int64_t kElements = VectorOf<Scalar>::kElements;
-  constexpr int64_t kLine = kLineBytes / sizeof(Scalar);
-  const int64_t end = count / kLine * kLine;
-  for (int64_t i = 0; i < end; i += kElements) stream(target + i, load(source + i));
-  return end;
+/// Whole lines, or, with a conversion for which there are no instructions, none.
+template <class Source, class Target>
+inline int64_t stream_lines(const Source* source, Target* target, int64_t count) {
+  if constexpr (!std::is_same_v<Source, Target>) {
+    return convert_vectors<true>(source, target, count);
+  } else {
+    constexpr int64_t kElements = VectorOf<Target>::kElements;
+    constexpr int64_t kLine = kLineBytes / sizeof(Target);
+    const int64_t end = count / kLine * kLine;
+    for (int64_t i = 0; i < end; i += kElements) stream(target + i, load(source + i));
+    return end;
+  }
 }
 
 /// A row past the caches, but for the parts of lines at its ends.
@@ -267,7 +250,7 @@ template <class Source, class Target>
 inline void stream_row(const Source* source, Target* target, int64_t count) {
   int64_t i = 0;
   for (; i < count && !starts_line(target + i); ++i) target[i] = convert(source[i], Target{});
-  i += stream_vectors(source + i, target + i, count - i);
+  i += stream_lines(source + i, target + i, count - i);
   copy_row(source + i, 1, target + i, count - i);
 }
 
