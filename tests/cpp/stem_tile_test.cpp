@@ -281,13 +281,13 @@ void check_choice() {
     const Problem inception = make_problem(3, 299, 32, 3, 3, 2, 2);
     expect(is_chosen(inception, IM2WIN_FLOAT32, IM2WIN_MATH_FP32, nhwc), "149 columns, by twos");
     const Problem latent = make_problem(4, 66, 320, 3, 3, 1, 1);
-    expect(is_chosen(latent, IM2WIN_FLOAT16, IM2WIN_MATH_FP32, nhwc) == nhwc, "64 columns");
+    expect(is_chosen(latent, IM2WIN_FLOAT16, IM2WIN_MATH_FP32, nhwc), "64 columns of two images");
+    Problem many = latent;
+    many.n = 128;
+    expect(is_chosen(many, IM2WIN_FLOAT16, IM2WIN_MATH_FP32, nhwc) == nhwc, "64 columns");
     expect(is_chosen(latent, IM2WIN_FLOAT32, IM2WIN_MATH_TF32, nhwc), "64 columns in TF32");
     const Problem grey = make_problem(1, 60, 32, 5, 5, 1, 1);
     expect(!is_chosen(grey, IM2WIN_FLOAT16, IM2WIN_MATH_FP32, nhwc), "a single channel");
-    Problem single = latent;
-    single.n = 1;
-    expect(is_chosen(single, IM2WIN_FLOAT16, IM2WIN_MATH_FP32, nhwc), "64 columns of one image");
     Problem small = make_problem(3, 32, 64, 3, 3, 1, 1);
     small.n = 128;
     expect(is_chosen(small, IM2WIN_FLOAT16, IM2WIN_MATH_FP32, nhwc) != nhwc, "runs of rows of 30");

@@ -108,6 +108,18 @@ bool suits_runs(const Problem& problem) {
          double(problem.p) * double(problem.q) < double(kMaxSpan) && adds_simply(problem);
 }
 
+/// With 16 bits: whether others have packed their filters for as long as all of this takes.
+bool is_quick(const Problem& problem) {
+  constexpr int64_t kColumns = 56, kPixels = 64, kFilters = 64;
+  constexpr double kFewColumns = 200'000;
+  if (element_bytes(problem.dtype) != 2) return false;
+  int64_t columns = round_up(problem.q, kColumns);
+  if (suits_pixel_major(problem, operands_of(problem)))
+    columns = std::min(columns, round_up(problem.q, kPixels));
+  const int64_t tiles = ceil_div(problem.k_per_group(), kFilters);
+  return double(problem.n * problem.p) * double(columns) * double(tiles) <= kFewColumns;
+}
+
 bool has_dense_windows(const Problem& problem) {
   return problem.r == kDenseTaps && problem.s == kDenseTaps &&
          problem.c_per_group() <= kDenseChannels;
@@ -197,7 +209,7 @@ Problem rows_of(const Problem& problem, const KernelShape& shape) {
 }
 
 bool is_faster(const Problem& problem) {
-  constexpr int64_t kColumns = 56, kFewFilters = 16, kFilters = 64, kFewColumns = 60'000;
+  constexpr int64_t kColumns = 56, kFewFilters = 16;
   if (problem.r < problem.stride_h || problem.s == 1) return false;
   const bool has_few_filters = problem.k_per_group() < kFewFilters;
   const bool has_rows = problem.output.stride[3] == 1;
@@ -205,16 +217,10 @@ bool is_faster(const Problem& problem) {
   if (!is_tf32 && problem.groups == 1 && has_dense_windows(problem) && suits_runs(problem))
     return has_rows || !has_few_filters;
   if (has_few_filters) return false;
-  const int64_t columns = round_up(problem.q, kColumns);
-  const double idle = double(columns - problem.q) / double(problem.q);
-  // Of 16 bits others have packed their filters for as long as all of this takes.
-  const bool is_quick = element_bytes(problem.dtype) == 2 &&
-                        double(problem.n * problem.p) * double(columns) *
-                                double(ceil_div(problem.k_per_group(), kFilters)) <=
-                            double(kFewColumns);
-  if (problem.stride_w > 1 || (is_quick && problem.c_per_group() > 1)) return idle <= 1;
-  const bool writes_rows = has_rows && !is_tf32;
-  return problem.c_per_group() > 1 && idle <= (writes_rows ? 0.05 : 0.75);
+  const double idle = double(round_up(problem.q, kColumns) - problem.q) / double(problem.q);
+  if (problem.stride_w > 1) return idle <= 1;
+  if (problem.c_per_group() == 1) return false;
+  return idle <= (is_quick(problem) ? 1 : has_rows && !is_tf32 ? 0.05 : 0.75);
 }
 
 SharedLayout stem_layout(const StemChoice& choice, const KernelShape& shape, Operands operands) {
