@@ -216,7 +216,9 @@ im2win_conv2d_desc random_stem() {
   desc.groups = once_in(4) ? 2 : 1;
   desc.n = between(1, 3);
   desc.c = desc.groups * between(1, 4);
-  desc.k = desc.groups * (once_in(3) ? between(65, 140) : between(1, 64));
+  desc.k = desc.groups * (once_in(8)   ? 64 * between(3, 6)  // of which blocks have some
+                          : once_in(3) ? between(65, 140)
+                                       : between(1, 64));
   if (once_in(2)) desc.k = (desc.k + 7) / 8 * 8;  // whole words, which may leave as boxes
   desc.h = between(1, 30);
   desc.w = between(1, once_in(4) ? 260 : 70);
