@@ -155,18 +155,23 @@ void check_all() {
   expect(taken > 4000, "that most are taken");
 }
 
+/// Of float16.
+stem::StemChoice choose(Problem problem, bool nhwc) {
+  problem.dtype = IM2WIN_FLOAT16;
+  if (nhwc) {
+    const int64_t row = problem.q * problem.k;
+    const int64_t strides[] = {problem.p * row, 1, row, problem.k};
+    std::copy(std::begin(strides), std::end(strides), problem.output.stride);
+  }
+  stem::StemChoice choice;
+  stem::choose_stem(problem, Operands::kHalf, kShapes, std::size(kShapes), kChip, choice);
+  return choice;
+}
+
 /// Which of those of 64 filters is chosen for so many pixels a row, by how full it is.
 void check_columns() {
   const auto chosen = [](int64_t taps, int64_t q, bool nhwc = false) {
-    Problem problem = make_problem(3, q + taps - 1, 64, taps, taps, 1, 1);
-    problem.dtype = IM2WIN_FLOAT16;
-    if (nhwc) {
-      const int64_t strides[] = {q * q * 64, 1, q * 64, 64};
-      std::copy(std::begin(strides), std::end(strides), problem.output.stride);
-    }
-    stem::StemChoice choice;
-    stem::choose_stem(problem, Operands::kHalf, kShapes, std::size(kShapes), kChip, choice);
-    return kShapes[choice.tile.kernel];
+    return kShapes[choose(make_problem(3, q + taps - 1, 64, taps, taps, 1, 1), nhwc).tile.kernel];
   };
   const auto columns = [&](int64_t q) { return chosen(5, q).columns; };
   expect(columns(56) == 56 && columns(30) == 56, "narrow rows");
@@ -182,13 +187,8 @@ void check_columns() {
 void check_blocks() {
   const auto chosen = [](int64_t n, int64_t c, int64_t size, int64_t k) {
     Problem problem = make_problem(c, size + 2, k, 3, 3, 1, 1);
-    problem.dtype = IM2WIN_FLOAT16;
     problem.n = n;
-    const int64_t strides[] = {size * size * k, 1, size * k, k};
-    std::copy(std::begin(strides), std::end(strides), problem.output.stride);
-    stem::StemChoice choice;
-    stem::choose_stem(problem, Operands::kHalf, kShapes, std::size(kShapes), kChip, choice);
-    return choice;
+    return choose(problem, true);
   };
   expect(chosen(1, 4, 64, 512).sets == 1 && chosen(1, 4, 64, 512).gathers, "one image");
   expect(chosen(128, 4, 64, 512).sets == 6, "all filters of many images");

@@ -89,21 +89,19 @@ class GatheringStem final : public Convolution {
  public:
   GatheringStem(const CompiledKernel<Arguments<Element>>& kernel, const Problem& problem,
                 Operands operands, const StemChoice& choice, int32_t device)
-      : launcher_(kernel, problem, operands, choice, device) {
-    std::ranges::copy(problem.filter.stride, filter_.stride);
+      : launcher_(kernel, problem, operands, choice, device), filter_(problem.filter) {
     const CurrentDevice current(device);
     allow_shared_memory(reinterpret_cast<const void*>(kernel.run), shared_bytes_of_block(device));
   }
 
   void run(const Buffers& buffers, void* stream) const override {
-    ExactFilter<Element> filter = filter_;
-    filter.data = static_cast<const Element*>(buffers.filter);
-    launcher_.launch(buffers, nullptr, filter, stream, false);
+    launcher_.launch(buffers, nullptr, exact_filter<Element>(buffers.filter, filter_.stride),
+                     stream, false);
   }
 
  private:
   Launcher<Element> launcher_;
-  ExactFilter<Element> filter_;
+  Tensor filter_;
 };
 
 /// Calls `use` with the kernels for the problem, and that which packs filters for them.

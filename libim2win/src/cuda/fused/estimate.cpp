@@ -51,8 +51,7 @@ bool is_patch(const Problem& problem) {
 /// Of im2win_stem, with 16 bits: see its tiles.
 bool has_runs(const Problem& problem) {
   return problem.dtype != IM2WIN_FLOAT32 && problem.input.stride[1] != 1 &&
-         problem.r == stem::kDenseTaps && problem.s == stem::kDenseTaps &&
-         problem.c_per_group() <= stem::kDenseChannels;
+         stem::has_dense_windows(problem);
 }
 
 /// What it takes at least, however little there is to do.

@@ -18,6 +18,13 @@
 namespace im2win::cuda::fused {
 
 template <class Element>
+ExactFilter<Element> exact_filter(const void* data, const int64_t (&stride)[4]) {
+  ExactFilter<Element> exact{static_cast<const Element*>(data)};
+  std::copy(std::begin(stride), std::end(stride), exact.stride);
+  return exact;
+}
+
+template <class Element>
 class PackedConvolution : public Convolution {
  public:
   int64_t packed_filter_bytes() const override { return pack_arguments_.packed.bytes; }
@@ -29,7 +36,8 @@ class PackedConvolution : public Convolution {
   void run(const Buffers& buffers, void* stream) const override {
     const PackedFilter& packed = pack_arguments_.packed;
     const char* filter = static_cast<const char*>(buffers.filter);
-    launch(buffers, exact_filter(filter + packed.exact, packed.exact_stride), stream, false);
+    launch(buffers, exact_filter<Element>(filter + packed.exact, packed.exact_stride), stream,
+           false);
   }
 
   int64_t packing_bytes() const override { return pack_arguments_.packed.exact; }
@@ -40,7 +48,8 @@ class PackedConvolution : public Convolution {
     PackArguments a = pack_arguments_;
     a.keep_nothing();
     pack(a, buffers.filter, packed, stream);
-    launch(with_filter(buffers, packed), exact_filter(buffers.filter, a.stride), stream, true);
+    launch(with_filter(buffers, packed), exact_filter<Element>(buffers.filter, a.stride), stream,
+           true);
   }
 
  protected:
@@ -63,12 +72,6 @@ class PackedConvolution : public Convolution {
   /// The kernel that convolves, with the packed filter: perhaps right after that which packs it.
   virtual void launch(const Buffers& buffers, const ExactFilter<Element>& exact, void* stream,
                       bool follows_packing) const = 0;
-
-  static ExactFilter<Element> exact_filter(const void* data, const int64_t (&stride)[4]) {
-    ExactFilter<Element> exact{static_cast<const Element*>(data)};
-    std::copy(std::begin(stride), std::end(stride), exact.stride);
-    return exact;
-  }
 
   void pack(PackArguments a, const void* filter, void* packed, void* stream) const {
     if (reinterpret_cast<uintptr_t>(filter) % kUnitBytes != 0) a.words = a.lines = false;

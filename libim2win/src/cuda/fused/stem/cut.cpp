@@ -8,14 +8,19 @@
 namespace im2win::cuda::fused::stem {
 namespace {
 
+/// Of a group.
+int64_t filter_tiles(const Problem& problem, const KernelShape& shape) {
+  return ceil_div(problem.k_per_group(), int64_t{shape.filters});
+}
+
 /// Of the block that has most to do, in pieces: these, what a row takes beside, and filters that come. (It fits the times
 /// of 450 problems at 1 to 8 images, each cut in up to ten ways, on an H200: what is chosen takes 1 % longer than the
 /// fastest.)
 double block_cost(const Problem& problem, const KernelShape& shape, const Chip& chip, int chunks,
                   int64_t sets) {
   constexpr double kRow = 0.1, kFilters = 0.25;
-  const int64_t tiles = problem.groups * ceil_div(problem.k_per_group(), int64_t{shape.filters});
-  const int64_t all_sets = tiles / sets, at_a_time = int64_t{chip.multiprocessors};
+  const int64_t all_sets = problem.groups * filter_tiles(problem, shape) / sets;
+  const int64_t at_a_time = int64_t{chip.multiprocessors};
   const int64_t waves = ceil_div(all_sets, at_a_time);
   const int64_t blocks = std::max<int64_t>(at_a_time / all_sets, 1);
   const int64_t strips = problem.n * ceil_div(row_chunks(problem, shape), int64_t{chunks});
@@ -34,7 +39,7 @@ int64_t row_chunks(const Problem& problem, const KernelShape& shape) {
 std::vector<int32_t> sets_of(const Problem& problem, const KernelShape& shape, Operands operands,
                              const Chip& chip, int chunks) {
   constexpr int32_t kMaxSets = 8;
-  const int64_t all = ceil_div(problem.k_per_group(), int64_t{shape.filters});
+  const int64_t all = filter_tiles(problem, shape);
   std::vector<int32_t> sets = {1};
   if (operands == Operands::kSplit) return sets;
   for (int32_t some = 2; some <= kMaxSets; ++some)

@@ -76,7 +76,7 @@ class FilterGatherer {
     }
   }
 
-  /// Constant memory gives lanes different ones in turns, which takes less time than to read them from elsewhere.
+  /// Of constant memory, which gives lanes different ones in turns.
   __device__ __forceinline__ FilterUnit unit_of(int number) const {
     if constexpr (T::kShape.dense) {
       return {static_cast<int16_t>(number < a_.bands.units ? 0 : -1), 0,

@@ -5,6 +5,7 @@
 #include "checked.hpp"
 #include "cuda/fused/stem/band_layout.hpp"
 #include "cuda/fused/stem/cut.hpp"
+#include "cuda/fused/stem/shapes.hpp"
 
 namespace im2win::cuda::fused::stem {
 namespace {
@@ -110,19 +111,13 @@ bool suits_runs(const Problem& problem) {
 
 /// With 16 bits: whether others have packed their filters for as long as all of this takes.
 bool is_quick(const Problem& problem) {
-  constexpr int64_t kColumns = 56, kPixels = 64, kFilters = 64;
   constexpr double kFewColumns = 200'000;
   if (element_bytes(problem.dtype) != 2) return false;
-  int64_t columns = round_up(problem.q, kColumns);
+  int64_t columns = round_up(problem.q, int64_t{kNarrow.columns});
   if (suits_pixel_major(problem, operands_of(problem)))
-    columns = std::min(columns, round_up(problem.q, kPixels));
-  const int64_t tiles = ceil_div(problem.k_per_group(), kFilters);
+    columns = std::min(columns, round_up(problem.q, int64_t{kPixelMajorHalves.columns}));
+  const int64_t tiles = ceil_div(problem.k_per_group(), int64_t{kNarrow.filters});
   return double(problem.n * problem.p) * double(columns) * double(tiles) <= kFewColumns;
-}
-
-bool has_dense_windows(const Problem& problem) {
-  return problem.r == kDenseTaps && problem.s == kDenseTaps &&
-         problem.c_per_group() <= kDenseChannels;
 }
 
 bool suits(const Problem& problem, const KernelShape& shape, Operands operands) {
@@ -200,6 +195,11 @@ bool fit_strip(const Problem& problem, Operands operands, const KernelShape& sha
 
 }  // namespace
 
+bool has_dense_windows(const Problem& problem) {
+  return problem.r == kDenseTaps && problem.s == kDenseTaps &&
+         problem.c_per_group() <= kDenseChannels;
+}
+
 Problem rows_of(const Problem& problem, const KernelShape& shape) {
   if (!shape.runs) return problem;
   Problem rows = problem;
@@ -209,7 +209,7 @@ Problem rows_of(const Problem& problem, const KernelShape& shape) {
 }
 
 bool is_faster(const Problem& problem) {
-  constexpr int64_t kColumns = 56, kFewFilters = 16;
+  constexpr int64_t kColumns = kNarrow.columns, kFewFilters = 16;
   if (problem.r < problem.stride_h || problem.s == 1) return false;
   const bool has_few_filters = problem.k_per_group() < kFewFilters;
   const bool has_rows = problem.output.stride[3] == 1;

@@ -160,6 +160,8 @@ struct StemChoice {
 bool choose_stem(const Problem& problem, Operands operands, const KernelShape* shapes, int count,
                  const Chip& chip, StemChoice& choice);
 
+bool has_dense_windows(const Problem& problem);
+
 /// What a kernel of such a shape computes: the problem or, where it has runs, as many rows as an image has runs, of as
 /// many pixels as there are from one to the next.
 Problem rows_of(const Problem& problem, const KernelShape& shape);
