@@ -80,3 +80,13 @@ def test_any_size_may_pass_65535(torch: Any, algorithm: str, dtype: str, axis: i
     exact = im2win.conv2d(x.double(), weight.double(), algorithm="direct", **options)
     # Sums of so many integers are exact in float32; in float16 the results alone are rounded.
     assert torch.equal(y, exact.to(y.dtype))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
+def test_outputs_many_times_the_l2_cache(torch: Any, dtype: str) -> None:
+    """Blocks of im2win_stem then take turns with the runs of an image."""
+    x = integers(torch, dtype, 40, 3, 224, 224)
+    weight = integers(torch, dtype, 72, 3, 3, 3)
+    for padding in (0, 1):
+        y = convolve("im2win_stem", x, weight, padding=padding)
+        assert torch.equal(y, im2win.conv2d(x, weight, algorithm="direct", padding=padding))

@@ -78,6 +78,10 @@ DENSE = [
             Problem(n=2, c=2, h=47, w=113, k=130, padding=same(1)),
             Problem(n=2, c=1, h=61, w=112, k=20, padding=same(1)),
             Problem(n=2, c=6, h=24, w=230, k=36, stride=(1, 2), groups=2),
+            # Those that come in pairs begin at a word or amid one; two channels do not.
+            Problem(n=2, c=3, h=24, w=112, k=64, padding=same(1)),
+            Problem(n=2, c=3, h=33, w=120, k=64, stride=(2, 2)),
+            Problem(n=3, c=3, h=40, w=115, k=64, padding=same(1)),
         )
         for problem in (dense, dense)
     ),

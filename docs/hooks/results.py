@@ -46,8 +46,15 @@ def depthwise() -> str:
     for (dtype, layout), layers in _by(runs["layers"], "dtype", "layout"):
         peer = _spread(row["cudnn"] / row["depthwise"] for row in layers)
         copy = _spread(row["depthwise"] / row["copy"] for row in layers)
-        rows.append([dtype, layout, *map(_spread_text, (peer, copy))])
-    header = ["dtype", "layout", "cuDNN's time / ours", "our time / a copy of the same bytes"]
+        silu = _spread(row["cudnn_silu"] / row["depthwise_silu"] for row in layers)
+        rows.append([dtype, layout, *map(_spread_text, (peer, copy, silu))])
+    header = [
+        "dtype",
+        "layout",
+        "cuDNN's time / ours",
+        "our time / a copy of the same bytes",
+        "with SiLU, cuDNN's and PyTorch's time / ours",
+    ]
     return f"{_machine(runs)}, batch {runs['batch']}.\n\n{table(header, rows)}"
 
 

@@ -256,6 +256,34 @@ void check_rows() {
   expect(!is_raw(apart, Operands::kHalf), "rows with gaps");
 }
 
+/// Where windows of neighbouring positions come by words of two elements.
+void check_pairs() {
+  const auto planes = [](int64_t channels, int64_t w, int64_t stride) {
+    Problem problem = make_problem(channels, w, 64, 3, 3, stride, stride);
+    const int64_t nchw[] = {channels * w * w, w * w, w, 1};
+    std::copy(std::begin(nchw), std::end(nchw), problem.input.stride);
+    std::fill_n(problem.input.size, 4, 2);
+    return problem;
+  };
+  const auto has = [](const Problem& problem) {
+    return stem::has_pairs(problem, stem::kDenseRuns);
+  };
+  expect(has(planes(3, 224, 1)) && has(planes(3, 226, 2)), "even rows");
+  expect(!has(planes(3, 225, 1)), "odd rows");
+  expect(!has(planes(2, 224, 1)), "two channels");
+  expect(!has(planes(3, 224, 4)), "steps of four columns");
+  expect(!has(make_problem(3, 224, 64, 3, 3, 1, 1)), "pixels that are no neighbours");
+  const Problem odd = planes(3, 224, 2);
+  expect(!has(odd) && stem::has_pairs(odd, stem::kDense), "rows of 111 outputs");
+  for (const int dimension : {0, 1, 2}) {
+    Problem apart = planes(3, 224, 1);
+    ++apart.input.stride[dimension];
+    expect(!has(apart), "what begins amid a word");
+    apart.input.size[dimension] = 1;
+    expect(has(apart), "but of one alone");
+  }
+}
+
 /// The paper's layers, and others that come first in networks.
 void check_choice() {
   const auto is_chosen = [](const Problem& layer, im2win_dtype dtype, im2win_math math, bool nhwc) {
@@ -306,6 +334,7 @@ int main() {
   check_columns();
   check_filters();
   check_rows();
+  check_pairs();
   check_choice();
   check_blocks();
   expect(!check(make_problem(5, 61, 64, 16, 16, 16, 4), Operands::kHalf), "a band of many steps");

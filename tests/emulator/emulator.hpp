@@ -105,6 +105,15 @@ inline unsigned __funnelshift_r(unsigned low, unsigned high, unsigned shift) {
   return static_cast<unsigned>((uint64_t{high} << 32 | low) >> (shift & 31));
 }
 
+/// Four bytes of both, low ones first, each named by four bits.
+inline unsigned __byte_perm(unsigned low, unsigned high, unsigned names) {
+  const uint64_t bytes = uint64_t{high} << 32 | low;
+  unsigned result = 0;
+  for (unsigned i = 0; i < 4; ++i)
+    result |= static_cast<unsigned>(bytes >> (names >> 4 * i & 7) * 8 & 0xff) << 8 * i;
+  return result;
+}
+
 inline void __syncthreads() { ::emulator::barrier(0, static_cast<int>(blockDim.x)); }
 inline int __syncthreads_and(int value) { return ::emulator::all_in_block(value != 0); }
 inline void __syncwarp() { ::emulator::exchange(0); }

@@ -297,6 +297,23 @@ __device__ __forceinline__ uint16_t load_if(bool condition, const uint16_t* p) {
   return x;
 }
 
+__device__ __forceinline__ uint32_t load_if(bool condition, const uint32_t* p) {
+  uint32_t x;
+  asm("{\n.reg .pred c;\nsetp.ne.b32 c, %1, 0;\nmov.b32 %0, 0;\n@c ld.global.nc.b32 %0, [%2];\n}\n"
+      : "=r"(x)
+      : "r"(static_cast<int>(condition)), "l"(p));
+  return x;
+}
+
+__device__ __forceinline__ float2 load_if(bool condition, const float2* p) {
+  float2 x;
+  asm("{\n.reg .pred c;\nsetp.ne.b32 c, %2, 0;\nmov.b32 %0, 0;\nmov.b32 %1, 0;\n"
+      "@c ld.global.nc.v2.b32 {%0, %1}, [%3];\n}\n"
+      : "=f"(x.x), "=f"(x.y)
+      : "r"(static_cast<int>(condition)), "l"(p));
+  return x;
+}
+
 __device__ __forceinline__ uint4 load_if(bool condition, const uint4* p) {
   uint4 x;
   asm("{\n.reg .pred c;\nsetp.ne.b32 c, %4, 0;\nmov.b32 %0, 0;\nmov.b32 %1, 0;\nmov.b32 %2, 0;\n"

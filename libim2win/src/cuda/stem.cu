@@ -44,6 +44,7 @@ class Launcher {
     a.filters = static_cast<const char*>(packed);
     a.exact = exact;
     a.outputs.bind(buffers);
+    if (reinterpret_cast<uintptr_t>(buffers.input) % (2 * sizeof(Element)) != 0) a.load_elements();
     if (reinterpret_cast<uintptr_t>(buffers.output) % kUnitBytes != 0) a.write_elements();
     if (a.stored) a.output = boxed_.map_output(buffers.output);
     launch_shared("stem_kernel", kernel_.run, a.blocks(), kernel_.shape.threads(),

@@ -44,6 +44,15 @@ int32_t plane_word(const Problem& problem) {
   return static_cast<int32_t>(word);
 }
 
+/// Whether all blocks write near one another, a few runs each at a time: where outputs are many times what the L2 cache
+/// holds. It takes longer between runs.
+bool are_apart(const Problem& problem, const KernelShape& shape) {
+  constexpr double kManyBytes = 200e6;
+  const double bytes = double(problem.n * problem.k) * double(problem.p * problem.q) *
+                       double(element_bytes(problem.dtype));
+  return shape.runs && bytes >= kManyBytes;
+}
+
 }  // namespace
 
 template <class Element>
@@ -63,7 +72,8 @@ Arguments<Element>::Arguments(const Problem& problem, const StemChoice& choice,
       row_pieces(bands.chunks * sets),
       row_pixels(problem.q),
       pixels(static_cast<int32_t>(problem.p * problem.q)),
-      run_word(plane_word(problem)) {
+      run_word(plane_word(problem)),
+      pairs(shape.dense && has_pairs(problem, shape)) {
   const int64_t set_strips = this->tiles / this->row_tiles.divisor / filter_sets.divisor / sets;
   const int64_t most_blocks = std::max<int64_t>(blocks / filter_sets.divisor, 1);
   if (sizeof(Element) == 4 && row_order == RowOrder::kPixels && !shape.pixel_major && !shape.runs) {
@@ -82,6 +92,7 @@ Arguments<Element>::Arguments(const Problem& problem, const StemChoice& choice,
   set_blocks = static_cast<int32_t>(std::min<int64_t>(most_blocks, set_shares));
   block_shares = set_shares / set_blocks;
   more_shares = set_shares % set_blocks;
+  share_step = are_apart(problem, shape) ? set_blocks : 1;
   next_piece = group_rows > 1 ? Piece{0, 1} : piece_of_row(shape.multiplying_warpgroups);
   this->shared = stem_layout(choice, shape, operands);
 }

@@ -55,9 +55,14 @@ struct Arguments : fused::Arguments<Element> {
   Divisor row_pixels;
   int32_t pixels;
   int32_t run_word;
+  // Whether windows of neighbouring positions come by words of two elements: see PairStaging.
+  bool pairs;
   // Blocks share out the rows of a set's strips, `group_rows` at a time.
   Divisor strip_shares{1};                        // of a strip
   int32_t set_blocks, block_shares, more_shares;  // so many blocks have one more
+  // From one of a block's shares to its next: neighbours, or as many as there are blocks, so that all write near one
+  // another, which memory likes.
+  int32_t share_step;
 
   /// `blocks` at the same time.
   Arguments(const Problem& problem, const StemChoice& choice, const KernelShape& shape,
@@ -70,6 +75,9 @@ struct Arguments : fused::Arguments<Element> {
   }
 
   int64_t blocks() const { return filter_sets.divisor * set_blocks; }
+
+  /// For an input that begins amid a word of two elements.
+  void load_elements() { pairs = false; }
 
   /// For an output that is no words of 16 bytes.
   void write_elements() {
@@ -136,8 +144,9 @@ class StripWalk {
     const auto [group, in_group] = a.group_sets.divide(set);
     first_.group = group;
     first_.filter_tile = in_group * a.sets;
-    number_ = begin(part);
-    end_ = begin(part + 1);
+    const bool apart = a.share_step > 1;
+    number_ = apart ? part : begin(part);
+    end_ = apart ? begin(a.set_blocks) : begin(part + 1);
     enter();
   }
 
@@ -150,7 +159,7 @@ class StripWalk {
   __device__ __forceinline__ int bands() const { return a_.bands.of_rows(rows()); }
 
   __device__ __forceinline__ void advance() {
-    number_ += shares_;
+    number_ += shares_ * a_.share_step;
     enter();
   }
 
@@ -166,7 +175,9 @@ class StripWalk {
     first_.p = share * a_.group_rows;
     first_.q = column * a_.tile.columns;
     first_.begin = 0;
-    shares_ = min(static_cast<int>(a_.strip_shares.divisor) - share, end_ - number_);
+    shares_ = a_.share_step > 1
+                  ? 1
+                  : min(static_cast<int>(a_.strip_shares.divisor) - share, end_ - number_);
   }
 
   const Arguments<Element>& a_;

@@ -8,9 +8,11 @@
 #include <type_traits>
 
 #include "cuda/fused/stem/arguments.cuh"
+#include "cuda/fused/stem/dense_multiply.cuh"
 #include "cuda/fused/stem/dense_staging.cuh"
 #include "cuda/fused/stem/filters.cuh"
 #include "cuda/fused/stem/multiply.cuh"
+#include "cuda/fused/stem/pair_staging.cuh"
 #include "cuda/fused/stem/pixel_writer.cuh"
 #include "cuda/fused/stem/raw_staging.cuh"
 #include "cuda/fused/stem/run_writer.cuh"
@@ -50,8 +52,9 @@ class Turns {
     if (own_ == next_) wait();
   }
 
- private:
   static constexpr bool kTaken = T::kOperands != Operands::kSplit && !T::kShape.dense;
+
+ private:
   static constexpr int kWarpgroups = T::kShape.multiplying_warpgroups;
 
   int own_;
@@ -85,53 +88,107 @@ using WriterOf =
     std::conditional_t<T::kShape.runs, RunWriter<T>,
                        std::conditional_t<T::kShape.pixel_major, PixelWriter<T>, PieceWriter<T>>>;
 
-/// Warpgroups take turns with the pieces of a strip.
+template <class T>
+using MultiplierOf = std::conditional_t<T::kShape.dense, DenseMultiplier<T>, RowMultiplier<T>>;
+
+/// Of a strip: warpgroups take turns with its pieces.
+template <class T>
+__device__ __forceinline__ void multiply_strip(const Arguments<typename T::Element>& a,
+                                               const StripWalk<typename T::Element>& strip,
+                                               int warpgroup, MultiplierOf<T>& multiplier,
+                                               Turns<T>& turns, WriterOf<T>& writer) {
+  constexpr int kWarpgroups = T::kShape.multiplying_warpgroups;
+  const int rows = strip.rows(), bands = strip.bands();
+  const bool has_own_rows = a.group_rows > 1;
+  Piece piece = has_own_rows ? Piece{warpgroup, 0} : a.piece_of_row(turns.first());
+  // Each warpgroup has its turn, though it may have no row.
+  const int all_rows = has_own_rows ? (rows + kWarpgroups - 1) / kWarpgroups * kWarpgroups : rows;
+  for (; piece.row < all_rows; piece = after(a, piece)) {
+    // The same in all lanes. Where registers are short, ptxas would find out ahead of the products whether
+    // this piece is the last, and keep that in local memory, from where it comes behind all stores.
+    if constexpr (T::kOperands == Operands::kSplit) piece.row = __shfl_sync(~0u, piece.row, 0);
+    if (piece.row >= rows) {
+      turns.wait();
+      turns.pass();
+      continue;
+    }
+    Sums<T::kSums> sums;
+    // Before the warpgroup's turn it takes no time.
+    if constexpr (Turns<T>::kTaken) clear(sums);
+    const int next = after(a, piece).row;
+    multiplier.bands().pass(piece.row);
+    turns.wait();
+    const auto [set, chunk] = a.row_chunks.divide(piece.number);
+    multiplier.multiply(chunk, set, next < rows ? next : bands, sums, [&] { turns.pass(); });
+    TilePosition tile = strip.first();
+    tile.p += piece.row;
+    tile.q += chunk * T::kShape.columns;
+    tile.filter_tile += set;
+    writer.write(sums, tile, set, in_row(a, chunk, tile.q + T::kShape.columns));
+  }
+  turns.leave_strip(all_rows * static_cast<int>(a.row_pieces.divisor));
+  multiplier.bands().pass(bands);
+  multiplier.bands().enter_strip();
+}
+
+/// Of a strip of runs: each warpgroup has some of its own, and no more than the others' before one, and behind the last, to
+/// pass.
+template <class T>
+__device__ __forceinline__ void multiply_runs(const Arguments<typename T::Element>& a,
+                                              const StripWalk<typename T::Element>& strip,
+                                              int warpgroup, DenseMultiplier<T>& multiplier,
+                                              RunWriter<T>& writer) {
+  const int rows = strip.rows();
+  for (int row = warpgroup; row < rows; row += T::kShape.multiplying_warpgroups) {
+    multiplier.bands().hand_back(row);
+    const auto band = multiplier.enter();
+    TilePosition tile = strip.first();
+    tile.p += row;
+    for (int set = 0; set < a.sets; ++set, ++tile.filter_tile) {
+#pragma unroll 1
+      for (int chunk = 0; chunk < kRunChunks; ++chunk) {
+        Sums<T::kSums> sums;
+        multiplier.multiply(band, chunk, set, sums);
+        if (chunk + 1 == kRunChunks && set + 1 == a.sets) multiplier.bands().hand_back(row + 1);
+        writer.put(sums, tile, chunk, set);
+      }
+      writer.send(tile);
+    }
+  }
+  multiplier.bands().hand_back(rows);
+  multiplier.bands().enter_strip();
+}
+
 template <class T>
 __device__ __forceinline__ void multiply_and_write(const Arguments<typename T::Element>& a,
                                                    Block<T> block, int warpgroup) {
-  constexpr int kWarpgroups = T::kShape.multiplying_warpgroups;
   WriterOf<T> writer(a, block, warpgroup);
   ptx::wait_for_kernel_before();  // which packs the filter, perhaps
   StripWalk<typename T::Element> strip(a);
   bring_filters(a, block, static_cast<int>(threadIdx.x) - T::kFirstMultiplier, strip.first());
-  RowMultiplier<T> multiplier(a, block, strip.first());
+  MultiplierOf<T> multiplier(a, block, strip.first());
   Turns<T> turns(warpgroup);
   writer.enter(strip.first());
   wait_for_filters<T>(a);
   for (; !strip.ended(); strip.advance()) {
-    const int rows = strip.rows(), bands = strip.bands();
-    const bool has_own_rows = a.group_rows > 1;
-    Piece piece = has_own_rows ? Piece{warpgroup, 0} : a.piece_of_row(turns.first());
-    // Each warpgroup has its turn, though it may have no row.
-    const int all_rows = has_own_rows ? (rows + kWarpgroups - 1) / kWarpgroups * kWarpgroups : rows;
-    for (; piece.row < all_rows; piece = after(a, piece)) {
-      // The same in all lanes. Where registers are short, ptxas would find out ahead of the products whether
-      // this piece is the last, and keep that in local memory, from where it comes behind all stores.
-      if constexpr (T::kOperands == Operands::kSplit) piece.row = __shfl_sync(~0u, piece.row, 0);
-      if (piece.row >= rows) {
-        turns.wait();
-        turns.pass();
-        continue;
-      }
-      Sums<T::kSums> sums;
-      // Before the warpgroup's turn it takes no time.
-      if constexpr (T::kOperands != Operands::kSplit) clear(sums);
-      const int next = after(a, piece).row;
-      multiplier.pass_bands(piece.row);
-      turns.wait();
-      const auto [set, chunk] = a.row_chunks.divide(piece.number);
-      multiplier.multiply(chunk, set, next < rows ? next : bands, sums, [&] { turns.pass(); });
-      TilePosition tile = strip.first();
-      tile.p += piece.row;
-      tile.q += chunk * T::kShape.columns;
-      tile.filter_tile += set;
-      writer.write(sums, tile, set, in_row(a, chunk, tile.q + T::kShape.columns));
+    if constexpr (T::kShape.runs) {
+      multiply_runs(a, strip, warpgroup, multiplier, writer);
+    } else {
+      multiply_strip(a, strip, warpgroup, multiplier, turns, writer);
     }
-    turns.leave_strip(all_rows * static_cast<int>(a.row_pieces.divisor));
-    multiplier.leave_strip(bands);
   }
   turns.finish();
   writer.finish();
+}
+
+template <class T>
+__device__ __forceinline__ void stage_pairs(const Arguments<typename T::Element>& a, Block<T> block,
+                                            int warpgroup) {
+  const bool odd = a.padding_left % 2 != 0;
+  if (a.stride_w == 1 && odd) return PairStaging<T, 1, true>(a, block, warpgroup).run();
+  if (a.stride_w == 1) return PairStaging<T, 1, false>(a, block, warpgroup).run();
+  if (odd) return PairStaging<T, 2, true>(a, block, warpgroup).run();
+  PairStaging<T, 2, false>(a, block, warpgroup).run();
 }
 
 /// By a warpgroup.
@@ -141,6 +198,7 @@ __device__ __forceinline__ void stage(const Arguments<typename T::Element>& a, B
   if constexpr (may_stage_raw(T::kShape, T::kOperands)) {
     if (T::kShape.dense || a.bands.raw_bytes > 0) return RawStaging<T>(a, block).run();
   } else if constexpr (T::kShape.dense) {
+    if (a.pairs) return stage_pairs(a, block, warpgroup);
     switch (a.channels) {
       case 1: return DenseStaging<T, 1>(a, block, warpgroup).run();
       case 2: return DenseStaging<T, 2>(a, block, warpgroup).run();

@@ -7,6 +7,7 @@
 #include "cuda/fused/operands.cuh"
 #include "cuda/fused/order.cuh"
 #include "cuda/fused/stem/arguments.cuh"
+#include "cuda/fused/stem/band_reader.cuh"
 #include "cuda/fused/sums.cuh"
 #include "cuda/fused/wgmma.cuh"
 #include "cuda/ptx.cuh"
@@ -29,7 +30,8 @@ class RowMultiplier {
                                            const TilePosition& first)
       : a_(a),
         filters_(Descriptor(ptx::shared_address(block.filter_stage(0)), T::kShape.filters, 8)),
-        bands_(Descriptor(ptx::shared_address(block.slab(0)), 0, 8)) {
+        bands_(Descriptor(ptx::shared_address(block.slab(0)), 0, 8)),
+        reader_(a) {
     if constexpr (kSplit && !T::kShape.pixel_major) {
       const int filter = static_cast<int>(threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4);
       const float* scale = filter_scales<T>(a, first) + filter;
@@ -38,15 +40,7 @@ class RowMultiplier {
     }
   }
 
-  /// Hands back the strip's bands before this one, which the warpgroup does not use. It waits for all bands, in
-  /// their order: never for one while that before it in the same stage may be to come, which the parity of a
-  /// barrier does not tell apart.
-  __device__ __forceinline__ void pass_bands(int before) {
-    while (left_ < before) {
-      barriers().bands.wait_full(at_);
-      hand_back(left_ + 1);
-    }
-  }
+  __device__ __forceinline__ BandReader<typename T::Element>& bands() { return reader_; }
 
   /// The sums of a chunk of a strip's row, before which all bands have been passed, of one of the block's sets
   /// of filters. `next` is the row of what the warpgroup multiplies after that, or as many as the strip has
@@ -55,19 +49,12 @@ class RowMultiplier {
   __device__ __forceinline__ void multiply(int chunk, int set, int next, Sums<T::kSums>& sums,
                                            const Issued& issued) {
     const Row row = enter_row(chunk, next);
-    if constexpr (T::kShape.dense) {
-      multiply_dense(row, set, sums, issued);
-    } else if (a_.bands.batches == 1) {
+    if (a_.bands.batches == 1) {
       multiply_batches<1>(row, set, sums, issued);
     } else {
       multiply_batches<kMaxBandBatches>(row, set, sums, issued);
     }
     hand_back(min(row.first + a_.bands.of_rows(1), next));
-  }
-
-  __device__ __forceinline__ void leave_strip(int bands) {
-    pass_bands(bands);
-    left_ = 0;
   }
 
  private:
@@ -94,36 +81,20 @@ class RowMultiplier {
     const int last = a_.bands.more_rows();
     if constexpr (!kWaitsForBands) {
       for (int i = 0; i < min(T::kShape.staging_warpgroups, last + 1); ++i)
-        barriers().bands.wait_full(further(at_, last - i));
+        barriers().bands.wait_full(reader_.ahead(last - i));
     }
     const int lane = ptx::thread_in_block() % 32, band = min(lane, a_.bands.count - 1);
-    const int stage = further(at_, band * a_.bands.apart).stage;
+    const int stage = reader_.ahead(band * a_.bands.apart).stage;
     const int place = chunk * T::kShape.columns + stage * (a_.bands.bytes / kUnitBytes);
-    Row row = {bands_ + static_cast<uint32_t>(place), {1, Fit::kGood}, left_, next};
+    Row row = {bands_ + static_cast<uint32_t>(place), {1, Fit::kGood}, reader_.left(), next};
     if constexpr (kSplit && !kWaitsForBands)
       if (lane == band) row.scale = barriers().scales[stage];
     return row;
   }
 
-  /// Bands further on: all of a row's are in the ring at the same time.
-  __device__ __forceinline__ Cursor further(Cursor at, int bands) const {
-    at.stage += bands;
-    if (at.stage >= a_.bands.stages) {
-      at.stage -= a_.bands.stages;
-      at.parity ^= 1;
-    }
-    return at;
-  }
-  /// Those before this one, each by a lane. Where rows have waited for their last band only, it waits for its
-  /// own: that is there, but a barrier's turns may not all pass unseen.
+  /// Where rows have waited for their last band only, each is waited for.
   __device__ __forceinline__ void hand_back(int before) {
-    if (const int lane = ptx::thread_in_block() % 32; lane < before - left_) {
-      const Cursor at = further(at_, lane);
-      if constexpr (!kWaitsForBands) barriers().bands.wait_full(at);
-      barriers().bands.arrive_empty(at.stage);
-    }
-    at_ = further(at_, before - left_);
-    left_ = before;
+    reader_.template hand_back<!kWaitsForBands>(before);
   }
   __device__ __forceinline__ static void multiply(Part& sums, const Descriptor& filters,
                                                   const Descriptor& windows, bool accumulate) {
@@ -203,7 +174,7 @@ class RowMultiplier {
   template <int kSteps>
   __device__ __forceinline__ BandOperands operands(Row& row, int band) const {
     if constexpr (kWaitsForBands) {
-      const Cursor at = further(at_, row.first + band * a_.bands.apart - left_);
+      const Cursor at = reader_.ahead(row.first + band * a_.bands.apart - reader_.left());
       barriers().bands.wait_full(at);
       const SlabScale scale = barriers().scales[at.stage];
       row.scale.inverse = scale.inverse;
@@ -245,27 +216,6 @@ class RowMultiplier {
       if (i == kBatches) continue;
       sum_high<kBatchSteps>(of, i * kBatchSteps, high);
       sum_low<kBatchSteps>(of, i * kBatchSteps, low);
-    }
-  }
-
-  /// Of a dense band: there are no other products of the row's. The high ones become its sums where they are.
-  template <class Issued>
-  __device__ __forceinline__ void multiply_dense(Row row, int set, Sums<T::kSums>& sums,
-                                                 const Issued& issued) const {
-    if constexpr (kSplit) {
-      const BandOperands at = operands<kDenseSteps>(row, 0);
-      Part low;
-      sum_high<kDenseSteps>(at, 0, sums.sum);
-      sum_low<kDenseSteps>(at, 0, low);
-      const Factors of = factors(at);
-      WgmmaOrder::template wait<1>(sums.sum);
-#pragma unroll
-      for (int i = 0; i < T::kSums; ++i) sums.sum[i] *= of.high[i / 2 % 2];
-      WgmmaOrder::end(low);
-      add_product_sums(low, of.low[0], of.low[1], sums.sum);
-      tell_doubt(worst_fit(row), at.inverse * static_cast<float>(kDenseSteps * kBoundOfStep), sums);
-    } else {
-      multiply_whole<kDenseSteps>(row, set, sums, issued);
     }
   }
 
@@ -336,9 +286,7 @@ class RowMultiplier {
 
   const Arguments<typename T::Element>& a_;
   Descriptor filters_, bands_;  // of the first step, of the first stage
-  // How many of the strip's bands have been handed back, and where the one after them is.
-  int left_ = 0;
-  Cursor at_;
+  BandReader<typename T::Element> reader_;
   // Of the thread's two; where it has more, they wait until sums are written.
   float filter_scale_[2] = {1, 1};
 };

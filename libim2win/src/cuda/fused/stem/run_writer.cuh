@@ -22,6 +22,11 @@ struct Ending {
   __device__ __forceinline__ float operator()(float sum, int half) const {
     return ptx::max_or_nan(sum + bias[half], low);
   }
+  template <int kSums>
+  __device__ __forceinline__ void apply(Sums<kSums>& sums) const {
+#pragma unroll
+    for (int i = 0; i < kSums; ++i) sums.sum[i] = (*this)(sums.sum[i], i / 2 % 2);
+  }
 };
 
 /// NCHW, where outputs are the sums and a bias, perhaps clamped from below. A warp puts 16 filters' pixels of a run
@@ -37,25 +42,31 @@ class RunWriter {
   using Element = typename T::Element;
 
   __device__ __forceinline__ RunWriter(const Arguments<Element>& a, Block<T> block, int warpgroup)
-      : a_(a), block_(block), warpgroup_(warpgroup), thread_(ptx::thread_in_block() % 128) {}
+      : a_(a),
+        block_(block),
+        warpgroup_(warpgroup),
+        thread_(ptx::thread_in_block() % 128),
+        are_sums_(a.outputs.are_sums()) {}
 
   __device__ __forceinline__ void enter(const TilePosition& first) const {
     load_biases(a_, block_, warpgroup_ * 128 + thread_, first);
   }
 
-  /// `tile` begins with a chunk of a run, of the block's set of filters of that number.
-  __device__ __forceinline__ void write(Sums<T::kSums>& sums, const TilePosition& tile, int set,
-                                        InRow) const {
-    __syncwarp();
-    const float* const bias =
-        biases(block_) + set * T::kShape.filters + first_filter() + lane() / 4;
-    const Ending end = {{bias[0], bias[8]}, a_.outputs.low()};
+  /// Of a chunk of a run, of the block's set of filters of that number, to shared memory.
+  __device__ __forceinline__ void put(Sums<T::kSums>& sums, const TilePosition& tile, int chunk,
+                                      int set) const {
+    const int first = chunk * T::kShape.columns;
+    if (first == 0) __syncwarp();  // which reads the run before
     if (a_.rechecks && __any_sync(~0u, is_doubtful<T>(sums))) {
-      put_settled(sums, tile, end);
+      put_settled(sums, tile, first, ending(set));
     } else {
-      put(sums, tile.q, end);
+      if (!are_sums_) ending(set).apply(sums);
+      put(sums, first);
     }
-    if (tile.q + T::kShape.columns < a_.tile.columns) return;
+  }
+
+  /// All chunks of it, by words as large as planes are whole ones of.
+  __device__ __forceinline__ void send(const TilePosition& tile) const {
     __syncwarp();
     send<kWord>(tile);
   }
@@ -76,6 +87,11 @@ class RunWriter {
     return reinterpret_cast<Element*>(dynamic_shared_memory + block_.layout.patches) +
            (warpgroup_ * 4 + thread_ / 32) * kPatchFilters * kPitch;
   }
+  __device__ __forceinline__ Ending ending(int set) const {
+    const float* const bias =
+        biases(block_) + set * T::kShape.filters + first_filter() + lane() / 4;
+    return {{bias[0], bias[8]}, a_.outputs.low()};
+  }
   /// Of the group, the warp's first, and how many it has.
   __device__ __forceinline__ int in_group(const TilePosition& tile) const {
     return tile.filter_tile * T::kShape.filters + first_filter();
@@ -87,10 +103,8 @@ class RunWriter {
     return tile.group * a_.filters_per_group + in_group(tile);
   }
 
-  /// The chunk that begins at that pixel of the run. `end`: what becomes of a sum of the thread's filter or the one
-  /// eight after it.
-  template <class End>
-  __device__ __forceinline__ void put(const Sums<T::kSums>& sums, int first, const End& end) const {
+  /// The chunk that begins at that pixel of the run.
+  __device__ __forceinline__ void put(const Sums<T::kSums>& sums, int first) const {
     if constexpr (kHalves) {
       // A matrix is eight pixels of eight filters: two times eight of both.
       const uint32_t to =
@@ -101,7 +115,7 @@ class RunWriter {
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
           const float* const sum = &sums.sum[column / 2 + 2 * i];
-          pairs[i] = packed_pair<Element>(end(sum[0], i % 2), end(sum[1], i % 2));
+          pairs[i] = packed_pair<Element>(sum[0], sum[1]);
         }
         ptx::store_matrices(to + column * static_cast<uint32_t>(sizeof(Element)), pairs);
       }
@@ -112,25 +126,21 @@ class RunWriter {
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
           const float* const sum = &sums.sum[4 * i + 2 * half];
-          *reinterpret_cast<float2*>(to + half * 8 * kPitch + 8 * i) = {end(sum[0], half),
-                                                                        end(sum[1], half)};
+          *reinterpret_cast<float2*>(to + half * 8 * kPitch + 8 * i) = {sum[0], sum[1]};
         }
     }
   }
 
   /// Rare: with sums formed again that are in doubt.
-  __device__ __forceinline__ void put_settled(const Sums<T::kSums>& sums, const TilePosition& tile,
-                                              const Ending& end) const {
-    if constexpr (kHalves) {
-      put(sums, tile.q, end);  // NaN of sums stays NaN
-    } else {
-      put(sums, tile.q, [](float sum, int) { return sum; });
-    }
+  __device__ __forceinline__ void put_settled(Sums<T::kSums>& sums, const TilePosition& tile,
+                                              int first, const Ending& end) const {
+    if constexpr (kHalves) end.apply(sums);  // NaN of sums stays NaN
+    put(sums, first);
     __syncwarp();
 #pragma unroll 1
     for (int i = 0; i < kPatchFilters * T::kShape.columns; i += 32) {
       const int filter = (i + lane()) / T::kShape.columns;
-      const int pixel = tile.q + (i + lane()) % T::kShape.columns, at = tile.p * a_.q + pixel;
+      const int pixel = first + (i + lane()) % T::kShape.columns, at = tile.p * a_.q + pixel;
       const bool later = filter >= 8;  // of the eight after a thread's first filter
       const auto of_filter = [&](const float(&x)[2]) {
         const float first = __shfl_sync(~0u, x[0], filter % 8 * 4);
@@ -151,20 +161,6 @@ class RunWriter {
     }
   }
 
-  /// The pixels of a filter's run that leave, and where the run is in memory.
-  struct Run {
-    Element* to;
-    int begin, end;
-  };
-  __device__ __forceinline__ Run run_of(const TilePosition& tile, int filter) const {
-    const int first = tile.p * a_.q;
-    Element* const to = a_.outputs.data() + tile.n * a_.outputs.strides()[0] +
-                        (first_k(tile) + filter) * a_.outputs.strides()[1] + first;
-    const auto element = static_cast<int>(reinterpret_cast<uintptr_t>(to) / sizeof(Element));
-    const int sector = -element & (kSector - 1);  // where one begins
-    return {to, first == 0 ? 0 : sector, min(a_.q + sector, a_.pixels - first)};
-  }
-
   /// By words of so many pixels, or as many fewer as planes are whole words of.
   template <int kPixels>
   __device__ __forceinline__ void send(const TilePosition& tile) const {
@@ -173,20 +169,28 @@ class RunWriter {
     send_words<kPixels>(tile);
   }
 
+  /// From one filter to the next by additions alone: where runs begin in memory, and where in these a sector does.
   template <int kPixels>
   __device__ __forceinline__ void send_words(const TilePosition& tile) const {
     using Word = Pixels<Element, kPixels>;
-    constexpr int kWords = (kPitch + 32 * kPixels - 1) / (32 * kPixels);  // of a lane
-#pragma unroll 4
-    for (int filter = 0; filter < filters(tile); ++filter) {
-      const Run run = run_of(tile, filter);
-      const Element* const from = patch() + filter * kPitch;
-      const int first = run.begin + lane() * kPixels;
+    constexpr int kTurn = 32 * kPixels, kTurns = (kPitch + kTurn - 1) / kTurn;
+    const int first = tile.p * a_.q, left = a_.pixels - first, filters = this->filters(tile);
+    const uint32_t cut =
+        first == 0 ? 0 : kSector - 1;  // an image's first run has no others before it
+    const int64_t stride = a_.outputs.strides()[1];
+    Element* run =
+        a_.outputs.data() + tile.n * a_.outputs.strides()[0] + first_k(tile) * stride + first;
+    const Element* from = patch();
+#pragma unroll 8
+    for (int filter = 0; filter < filters; ++filter, run += stride, from += kPitch) {
+      const auto before = static_cast<int>(reinterpret_cast<uintptr_t>(run) / sizeof(Element));
+      const int sector = -before & (kSector - 1);
+      const int at = (sector & cut) + lane() * kPixels, end = min(a_.q + sector, left);
 #pragma unroll
-      for (int i = 0; i < kWords; ++i)
-        if (const int at = first + i * 32 * kPixels; at < run.end)
-          ptx::store_streaming(reinterpret_cast<Word*>(run.to + at),
-                               *reinterpret_cast<const Word*>(from + at));
+      for (int i = 0; i < kTurns; ++i)
+        if (at + i * kTurn < end)
+          ptx::store_streaming(reinterpret_cast<Word*>(run + at) + i * 32,
+                               reinterpret_cast<const Word*>(from + at)[i * 32]);
     }
   }
 
@@ -194,6 +198,7 @@ class RunWriter {
   Block<T> block_;
   int warpgroup_;
   int thread_;  // of the warpgroup
+  bool are_sums_;
 };
 
 }  // namespace im2win::cuda::fused::stem

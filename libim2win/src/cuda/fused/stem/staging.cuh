@@ -34,15 +34,26 @@ class BandWalk {
     for (int i = 0; i < bands && !ended(); ++i) advance();
   }
 
-  __device__ __forceinline__ const TilePosition& tile() const { return strip_.first(); }
-  /// Whether there are so many more in the strip.
-  __device__ __forceinline__ bool has(int more) const { return band_ + more < count_; }
-  /// Where it, or one further on, begins in the input: above it or left of it, too.
-  __device__ __forceinline__ int y(int more = 0) const {
-    return tile().p * a_.stride_h - a_.padding_top + (band_ + more) * a_.stride_h;
+  /// One to ask for in advance, if it exists: some bands further on in the strip or, if those of a block may be apart, in
+  /// the next.
+  template <bool kMayBeApart>
+  __device__ __forceinline__ BandWalk later() const {
+    constexpr int kAhead = 4;
+    BandWalk walk = *this;
+    if (kMayBeApart && a_.share_step > 1) {
+      walk.strip_.advance();
+    } else {
+      walk.band_ += kAhead;
+    }
+    return walk;
   }
+  __device__ __forceinline__ bool exists() const { return !ended() && band_ < count_; }
+
+  __device__ __forceinline__ const TilePosition& tile() const { return strip_.first(); }
+  /// Where it begins in the input: above it or left of it, too.
+  __device__ __forceinline__ int y() const { return row() * a_.stride_h - a_.padding_top; }
   /// Of the image's rows or runs.
-  __device__ __forceinline__ int row(int more = 0) const { return tile().p + band_ + more; }
+  __device__ __forceinline__ int row() const { return tile().p + band_; }
   __device__ __forceinline__ int x() const { return tile().q * a_.stride_w - a_.padding_left; }
 
   /// Of a row and a column of the tile's image, in the first channel.
@@ -53,19 +64,17 @@ class BandWalk {
            int64_t{x} * a_.column_stride;
   }
 
-  /// Of the band kLinesAhead further on, to the L2 cache, each line by a thread: memory is further away than registers
-  /// reach. It has these columns of rows from `y` on.
+  /// To the L2 cache, each line by a thread: memory is further away than registers reach. The band has these columns of
+  /// rows from `y` on.
   template <class Moved>
   __device__ __forceinline__ void ask_for_lines(int thread, int y, int begin, int end) const {
     const auto [row, channel] = a_.lines.channels.divide(thread);
-    if (row >= a_.bands.rows || a_.lines.elements == 0 || !has(kLinesAhead)) return;
+    if (row >= a_.bands.rows || a_.lines.elements == 0) return;
     if (!is_below(y + row, a_.h)) return;
     const int first = max(begin, 0);
     const Moved* line = origin<Moved>(y + row, first) + channel * a_.stride_c;
     ptx::prefetch(line, (min(end, a_.w) - first) * int64_t{a_.lines.elements} * sizeof(Moved));
   }
-
-  static constexpr int kLinesAhead = 4;  // bands, after the next one
 
  private:
   const Arguments<Element>& a_;
@@ -236,8 +245,9 @@ class BandStaging {
   __device__ __forceinline__ bool load(Elements<kCount>& elements) {
     if (walk_.ended()) return false;
     const int x = walk_.x();
-    walk_.template ask_for_lines<Moved>(thread(), walk_.y(BandWalk<Element>::kLinesAhead), x,
-                                        x + a_.bands.positions * a_.stride_w + kUnitColumns);
+    if (const BandWalk<Element> later = walk_.template later<false>(); later.exists())
+      later.template ask_for_lines<Moved>(thread(), later.y(), x,
+                                          x + a_.bands.positions * a_.stride_w + kUnitColumns);
     if (x != columns_of_) find_columns();
     const int y = walk_.y();
     const Moved* band = walk_.template origin<Moved>(y, x);

@@ -200,6 +200,24 @@ bool has_dense_windows(const Problem& problem) {
          problem.c_per_group() <= kDenseChannels;
 }
 
+bool has_runs(const Problem& problem) {
+  const Operands operands = operands_of(problem);
+  // Nine products are too few for it: see refuse_operands().
+  const bool is_refused = operands == Operands::kSplit && problem.c_per_group() == 1;
+  return operands != Operands::kTf32 && !is_refused && problem.groups == 1 &&
+         has_dense_windows(problem) && suits_runs(problem);
+}
+
+bool has_pairs(const Problem& problem, const KernelShape& shape) {
+  const Tensor& input = problem.input;
+  const auto is_even = [&](int dimension) {
+    return input.size[dimension] == 1 || input.stride[dimension] % 2 == 0;
+  };
+  return problem.c_per_group() == kDenseChannels && problem.stride_w <= kMostPairStep &&
+         input.stride[3] == 1 && problem.w % 2 == 0 && is_even(0) && is_even(1) && is_even(2) &&
+         (!shape.runs || problem.q % 2 == 0);
+}
+
 Problem rows_of(const Problem& problem, const KernelShape& shape) {
   if (!shape.runs) return problem;
   Problem rows = problem;
@@ -214,8 +232,7 @@ bool is_faster(const Problem& problem) {
   const bool has_few_filters = problem.k_per_group() < kFewFilters;
   const bool has_rows = problem.output.stride[3] == 1;
   const bool is_tf32 = operands_of(problem) == Operands::kTf32;
-  if (!is_tf32 && problem.groups == 1 && has_dense_windows(problem) && suits_runs(problem))
-    return has_rows || !has_few_filters;
+  if (has_runs(problem)) return has_rows || !has_few_filters;
   if (has_few_filters) return false;
   const double idle = double(round_up(problem.q, kColumns) - problem.q) / double(problem.q);
   if (problem.stride_w > 1) return idle <= 1;

@@ -41,7 +41,8 @@ constexpr int kPixelPatchBytes = kPixelPatchFilters * kPixelPatchPitch * 4;
 
 /// Pixels of a sector of memory: a run of two chunks has so many beyond those that there are to the next.
 constexpr int run_overlap(int element_bytes) { return 32 / element_bytes; }
-constexpr int run_columns(const KernelShape& shape) { return 2 * shape.columns; }
+constexpr int kRunChunks = 2;
+constexpr int run_columns(const KernelShape& shape) { return kRunChunks * shape.columns; }
 constexpr int run_pixels(const KernelShape& shape, int element_bytes) {
   return run_columns(shape) - run_overlap(element_bytes);
 }
@@ -63,6 +64,8 @@ struct FilterEnd<false> {
 /// Dense bands' windows have as many rows and columns, and channels at most. Of their positions a thread stages so
 /// many at most.
 constexpr int kDenseTaps = 3, kDenseChannels = 3, kDensePositions = 2;
+/// Two windows that a thread stages together are so many columns apart at most.
+constexpr int kMostPairStep = 2;
 /// 27 elements are four units of 16-bit operands; fewer are multiplied as many.
 constexpr int kDenseSteps = 2;
 
@@ -161,6 +164,13 @@ bool choose_stem(const Problem& problem, Operands operands, const KernelShape* s
                  const Chip& chip, StemChoice& choice);
 
 bool has_dense_windows(const Problem& problem);
+
+/// Whether im2win_stem, where it is chosen, has runs of all outputs of an image.
+bool has_runs(const Problem& problem);
+
+/// Of dense bands: whether all rows of the input begin at words of two elements, if it does, and are whole ones of them, and
+/// windows of neighbouring positions, the first of which is even, are in a row.
+bool has_pairs(const Problem& problem, const KernelShape& shape);
 
 /// What a kernel of such a shape computes: the problem or, where it has runs, as many rows as an image has runs, of as
 /// many pixels as there are from one to the next.
