@@ -46,7 +46,12 @@ class DenseMultiplier {
     barriers().bands.wait_full(at);
     const int place = at.stage * (a_.bands.bytes / kUnitBytes);
     Band band = {(bands_ + static_cast<uint32_t>(place)).uniform(), {1, Fit::kGood}};
-    if constexpr (kSplit) band.scale = barriers().scales[at.stage];
+    if constexpr (kSplit) {
+      // Read by the lane that hands the band back, before another's is told.
+      if (ptx::thread_in_block() % 32 == 0) band.scale = barriers().scales[at.stage];
+      band.scale.inverse = __shfl_sync(~0u, band.scale.inverse, 0);
+      band.scale.fit = static_cast<Fit>(__shfl_sync(~0u, static_cast<int32_t>(band.scale.fit), 0));
+    }
     return band;
   }
 
