@@ -12,7 +12,7 @@ namespace im2win::cuda::fused::stem {
 
 /// By a warpgroup, where all rows begin at a word and are whole ones of them (see has_pairs). A thread has the windows of
 /// two positions of a row of outputs, which are `kStep` columns apart; the first begins amid a word if `kOdd`. They share
-/// elements, which are loaded, and split, once: a third to a sixth of the loads that DenseStaging has.
+/// elements, which are loaded, and split, once: a third to a half of the loads that DenseStaging has.
 template <class T, int kStep, bool kOdd>
 class PairStaging {
  public:
