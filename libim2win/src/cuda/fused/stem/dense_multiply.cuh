@@ -25,12 +25,7 @@ class DenseMultiplier {
         filters_(Descriptor(ptx::shared_address(block.filter_stage(0)), T::kShape.filters, 8)),
         bands_(Descriptor(ptx::shared_address(block.slab(0)), 0, 8)),
         reader_(a) {
-    if constexpr (kSplit) {
-      const int filter = static_cast<int>(threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4);
-      const float* scale = filter_scales<T>(a, first) + filter;
-      filter_scale_[0] = scale[0];
-      filter_scale_[1] = scale[8];
-    }
+    if constexpr (kSplit) load_scales<T>(a, first, filter_scale_);
   }
 
   __device__ __forceinline__ BandReader<typename T::Element>& bands() { return reader_; }
@@ -127,14 +122,11 @@ class DenseMultiplier {
     tell_doubt(scale, sums);
   }
 
-  /// As that of RowMultiplier.
   __device__ __forceinline__ void tell_doubt(const SlabScale& scale, Sums<T::kSums>& sums) const {
-    float bound = scale.inverse * static_cast<float>(kDenseSteps * kBoundOfStep);
-    if (scale.fit == Fit::kExtreme) bound = __int_as_float(0x7fffffff);
+    const float bound = scale.inverse * static_cast<float>(kDenseSteps * kBoundOfStep);
 #pragma unroll
     for (int i = 0; i < 2; ++i)
-      sums.doubt[i] =
-          scale.fit != Fit::kGood || !(filter_scale_[i] > 0) ? bound * fabsf(filter_scale_[i]) : 0;
+      sums.doubt[i] = doubt_of(scale.fit, !(filter_scale_[i] > 0), bound, filter_scale_[i]);
   }
 
   const Arguments<typename T::Element>& a_;

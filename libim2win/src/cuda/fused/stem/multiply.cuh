@@ -22,6 +22,22 @@ __device__ __forceinline__ const float* filter_scales(const Arguments<typename T
   return reinterpret_cast<const float*>(a.filters + a.packed.scales) + set * T::kShape.filters;
 }
 
+/// Those of a thread's two filters.
+template <class T>
+__device__ __forceinline__ void load_scales(const Arguments<typename T::Element>& a,
+                                            const TilePosition& first, float (&scales)[2]) {
+  const int filter = static_cast<int>(threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4);
+  const float* scale = filter_scales<T>(a, first) + filter;
+  scales[0] = scale[0];
+  scales[1] = scale[8];
+}
+
+/// Of a filter's sums: the bound below which one is in doubt, if there is reason for doubt.
+__device__ __forceinline__ float doubt_of(Fit worst, bool is_faint, float bound, float scale) {
+  if (worst == Fit::kExtreme) bound = __int_as_float(0x7fffffff);
+  return worst != Fit::kGood || is_faint ? bound * fabsf(scale) : 0;
+}
+
 /// Multiplies an output row's bands by the filters, which stay.
 template <class T>
 class RowMultiplier {
@@ -32,12 +48,7 @@ class RowMultiplier {
         filters_(Descriptor(ptx::shared_address(block.filter_stage(0)), T::kShape.filters, 8)),
         bands_(Descriptor(ptx::shared_address(block.slab(0)), 0, 8)),
         reader_(a) {
-    if constexpr (kSplit && !T::kShape.pixel_major) {
-      const int filter = static_cast<int>(threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4);
-      const float* scale = filter_scales<T>(a, first) + filter;
-      filter_scale_[0] = scale[0];
-      filter_scale_[1] = scale[8];
-    }
+    if constexpr (kSplit && !T::kShape.pixel_major) load_scales<T>(a, first, filter_scale_);
   }
 
   __device__ __forceinline__ BandReader<typename T::Element>& bands() { return reader_; }
@@ -252,14 +263,13 @@ class RowMultiplier {
     tell_doubt(worst_fit(row), all_inverses * static_cast<float>(kSteps * kBoundOfStep), sums);
   }
 
-  /// Of the thread's two filters: the bound below which a sum is in doubt, if there is reason for doubt. Of
-  /// pixel-major sums: of filters that give reason for doubt, and of others, before their scales are taken out.
+  /// Of the thread's two filters. Of pixel-major sums: of filters that give reason for doubt, and of others, before their
+  /// scales are taken out.
   __device__ __forceinline__ void tell_doubt(Fit worst, float bound, Sums<T::kSums>& sums) const {
-    if (worst == Fit::kExtreme) bound = __int_as_float(0x7fffffff);
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       const bool is_faint = T::kShape.pixel_major ? i == 0 : !(filter_scale_[i] > 0);
-      sums.doubt[i] = worst != Fit::kGood || is_faint ? bound * fabsf(filter_scale_[i]) : 0;
+      sums.doubt[i] = doubt_of(worst, is_faint, bound, filter_scale_[i]);
     }
   }
 
