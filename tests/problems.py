@@ -117,11 +117,13 @@ PANELS = [
 ]
 
 # Few channels: on CUDA strips of one or more chunks of 56 and 112 columns, 64 filters, rings of
-# bands that go round.
+# bands that go round. Of narrow rows a band has several with channels last.
 STEMS = [
     Problem(c=3, h=9, w=230, k=72, padding=same(1)),
     Problem(c=3, h=8, w=450, k=24, padding=same(1)),
     *(Problem(c=3, h=20, w=w, k=16, stride=(2, 2), padding=same(1)) for w in (112, 113, 224, 225)),
+    Problem(n=2, c=3, h=17, w=32, k=64, padding=same(1)),
+    Problem(n=2, c=3, h=30, w=38, k=136, stride=(2, 2), padding=((1, 0), (2, 1))),
     Problem(n=2, c=3, h=67, w=35, k=96, r=11, s=11, stride=(4, 4)),
     Problem(n=2, c=1, h=45, w=21, k=65, r=7, s=7, stride=(2, 2), padding=same(3)),
     Problem(c=4, h=41, w=57, k=17, padding=((1, 0), (2, 1))),

@@ -82,6 +82,9 @@ DENSE = [
             Problem(n=2, c=3, h=24, w=112, k=64, padding=same(1)),
             Problem(n=2, c=3, h=33, w=120, k=64, stride=(2, 2)),
             Problem(n=3, c=3, h=40, w=115, k=64, padding=same(1)),
+            # Narrow rows, of which a band has several in NHWC.
+            Problem(n=3, c=3, h=23, w=32, k=64, padding=same(1)),
+            Problem(n=2, c=3, h=52, w=38, k=136, stride=(2, 2), padding=same(1)),
         )
         for problem in (dense, dense)
     ),

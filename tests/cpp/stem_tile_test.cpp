@@ -106,7 +106,11 @@ class Products {
 /// can, and that threads have all positions.
 void check_raw(const Problem& problem, const KernelShape& shape, const stem::Bands& bands) {
   const int64_t first = -problem.padding_left;
-  const int64_t last = first + (bands.positions - 1) * problem.stride_w +
+  const int64_t positions = bands.output_rows > 1 ? problem.q : bands.positions;  // of a row
+  expect(bands.output_rows * positions <= bands.positions, "rows of outputs in a band");
+  expect(bands.rows >= (bands.output_rows - 1) * problem.stride_h + (shape.dense ? problem.r : 1),
+         "the rows that windows meet");
+  const int64_t last = first + (positions - 1) * problem.stride_w +
                        (shape.dense ? stem::kDenseTaps : stem::kUnitColumns);
   const int64_t pixels = (bands.rows - 1) * problem.w + std::max(last, problem.w) - first;
   expect(pixels * stem::kRawPixelBytes + kUnitBytes <= bands.raw_bytes, "a band's rows");
@@ -155,14 +159,17 @@ void check_all() {
   expect(taken > 4000, "that most are taken");
 }
 
+/// Of outputs.
+void set_channels_last(Problem& problem) {
+  const int64_t row = problem.q * problem.k;
+  problem.output = {{problem.n, problem.k, problem.p, problem.q},
+                    {problem.p * row, 1, row, problem.k}};
+}
+
 /// Of float16.
 stem::StemChoice choose(Problem problem, bool nhwc) {
   problem.dtype = IM2WIN_FLOAT16;
-  if (nhwc) {
-    const int64_t row = problem.q * problem.k;
-    const int64_t strides[] = {problem.p * row, 1, row, problem.k};
-    std::copy(std::begin(strides), std::end(strides), problem.output.stride);
-  }
+  if (nhwc) set_channels_last(problem);
   stem::StemChoice choice;
   stem::choose_stem(problem, Operands::kHalf, kShapes, std::size(kShapes), kChip, choice);
   return choice;
@@ -179,7 +186,28 @@ void check_columns() {
   expect(columns(149) == 56, "rows of which three parts fit better than two");
   expect(chosen(3, 56).runs && chosen(3, 112).runs && chosen(3, 222).runs, "runs");
   expect(chosen(3, 112, true).dense && chosen(3, 224, true).dense, "dense bands");
-  expect(!chosen(3, 112, true).runs && !chosen(3, 56, true).dense, "dense bands half in vain");
+  expect(!chosen(3, 112, true).runs, "runs with channels last");
+}
+
+/// Narrow rows of NHWC come several at a time.
+void check_output_rows() {
+  const auto rows = [](int64_t q, int64_t k = 64, int64_t taps = 3) {
+    const auto choice = choose(make_problem(3, q + taps - 1, k, taps, taps, 1, 1), true);
+    const Tile& tile = choice.tile.tile;
+    const int several = choice.bands.output_rows;
+    expect(several == 1 || (tile.stored && tile.columns == q && tile.column_pitch == q &&
+                            tile.warpgroup_columns == several * q),
+           "where rows of outputs are");
+    return several;
+  };
+  expect(rows(32) == 3 && rows(28) == 4 && rows(16) == 7 && rows(5) == 22, "narrow rows");
+  expect(rows(56) == 2 && rows(57) == 1 && rows(224) == 1, "wide rows");
+  expect(rows(32, 63) == 1, "outputs that do not leave as boxes");
+  expect(rows(32, 64, 5) == 1, "larger windows");
+  Problem apart = make_problem(3, 34, 64, 3, 3, 4, 1);
+  expect(choose(apart, true).bands.output_rows == 1, "rows of the input in vain");
+  apart = make_problem(3, 34, 64, 3, 3, 2, 1);
+  expect(choose(apart, true).bands.output_rows == 3, "a step of two rows");
 }
 
 /// How single images and many are cut: rows are not shared out by whole ones where parts of them end sooner, nor are all
@@ -233,8 +261,7 @@ void check_rows() {
     problem.dtype = operands == Operands::kTf32 ? IM2WIN_FLOAT32 : IM2WIN_FLOAT16;
     problem.padding_left = padding;
     problem.q += 2 * padding / problem.stride_w;
-    problem.output.stride[1] = 1;
-    problem.output.stride[3] = problem.k;
+    set_channels_last(problem);
     check(problem, operands);
     const std::span<const KernelShape> shapes = shapes_for(operands);
     stem::StemChoice choice;
@@ -249,7 +276,11 @@ void check_rows() {
   expect(is_raw(conv7, Operands::kHalf, 1), "padded dense bands");
   expect(!is_raw(conv1, Operands::kTf32), "32 bits");
   expect(!is_raw(make_problem(4, 227, 96, 11, 11, 4, 4), Operands::kHalf), "four channels");
-  expect(!is_raw(make_problem(3, 32, 64, 3, 3, 1, 1), Operands::kHalf), "few positions");
+  expect(!is_raw(make_problem(3, 32, 64, 5, 5, 1, 1), Operands::kHalf), "few positions");
+  for (const int64_t width : {7, 12, 32, 50})
+    for (const int64_t stride : {1, 2})
+      expect(is_raw(make_problem(3, width, 64, 3, 3, stride, stride), Operands::kHalf, 1),
+             "several rows at a time");
   expect(!is_raw(make_problem(3, 1200, 64, 5, 5, 1, 1), Operands::kHalf), "parts of rows");
   Problem apart = conv1;
   apart.input.stride[2] += 3;
@@ -290,7 +321,7 @@ void check_choice() {
     Problem problem = layer;
     problem.dtype = dtype;
     problem.math = math;
-    if (nhwc) problem.output.stride[3] = problem.k;
+    if (nhwc) set_channels_last(problem);
     return stem::is_faster(problem);
   };
   const Problem conv1 = make_problem(3, 227, 96, 11, 11, 4, 4);
@@ -318,7 +349,7 @@ void check_choice() {
     expect(!is_chosen(grey, IM2WIN_FLOAT16, IM2WIN_MATH_FP32, nhwc), "a single channel");
     Problem small = make_problem(3, 32, 64, 3, 3, 1, 1);
     small.n = 128;
-    expect(is_chosen(small, IM2WIN_FLOAT16, IM2WIN_MATH_FP32, nhwc) != nhwc, "runs of rows of 30");
+    expect(is_chosen(small, IM2WIN_FLOAT16, IM2WIN_MATH_FP32, nhwc), "rows of 30");
     expect(!is_chosen(small, IM2WIN_FLOAT32, IM2WIN_MATH_TF32, nhwc), "30 columns in TF32");
     const Problem few = make_problem(3, 227, 8, 7, 7, 2, 2);
     expect(!is_chosen(few, IM2WIN_FLOAT16, IM2WIN_MATH_FP32, nhwc), "few filters");
@@ -332,6 +363,7 @@ void check_choice() {
 int main() {
   check_all();
   check_columns();
+  check_output_rows();
   check_filters();
   check_rows();
   check_pairs();

@@ -33,7 +33,8 @@ class Launcher {
            Operands operands, const StemChoice& choice, int32_t device)
       : kernel_(kernel),
         arguments_(problem, choice, kernel.shape, operands, multiprocessors(device)),
-        boxed_(problem, box_tile(choice.tile.tile, kernel.shape), kernel.shape.filters, operands) {}
+        boxed_(problem, box_tile(choice.tile.tile, kernel.shape, choice.bands.output_rows),
+               kernel.shape.filters, operands) {}
 
   /// `packed`: the filter, unless the kernel gathers that. `exact`: as it is.
   void launch(const Buffers& buffers, const void* packed, const ExactFilter<Element>& exact,
@@ -52,9 +53,9 @@ class Launcher {
   }
 
  private:
-  /// What a box has of a tile: a chunk of a row.
-  static Tile box_tile(Tile tile, const KernelShape& shape) {
-    tile.rows = 1;
+  /// What a box has of a tile: a chunk of a row, or whole rows.
+  static Tile box_tile(Tile tile, const KernelShape& shape, int rows) {
+    tile.rows = rows;
     tile.columns = std::min(tile.columns, shape.columns);
     return tile;
   }

@@ -58,10 +58,14 @@ bool are_apart(const Problem& problem, const KernelShape& shape) {
 template <class Element>
 Arguments<Element>::Arguments(const Problem& problem, const StemChoice& choice,
                               const KernelShape& shape, Operands operands, int64_t blocks)
-    : fused::Arguments<Element>(rows_of(problem, shape), choice.tile, shape, operands),
+    : fused::Arguments<Element>(shape.runs ? rows_of(problem, shape) : problem, choice.tile, shape,
+                                operands),
       bands(choice.bands),
       run_order(run_positions(operands, static_cast<int>(problem.stride_w)) > 1 ? bands.units
+                : bands.output_rows > 1                                         ? problem.q
                                                                                 : bands.positions),
+      rows(static_cast<int32_t>(rows_of(problem, shape).p)),
+      band_step(bands.output_rows * static_cast<int32_t>(problem.stride_h)),
       band_channels(problem.c_per_group()),
       lines(lines_of(problem)),
       row_order(row_order_of(problem, *this)),
@@ -77,8 +81,8 @@ Arguments<Element>::Arguments(const Problem& problem, const StemChoice& choice,
   const int64_t set_strips = this->tiles / this->row_tiles.divisor / filter_sets.divisor / sets;
   const int64_t most_blocks = std::max<int64_t>(blocks / filter_sets.divisor, 1);
   if (sizeof(Element) == 4 && row_order == RowOrder::kPixels && !shape.pixel_major && !shape.runs) {
-    const int64_t rows = set_strips * this->p;
-    group_rows = rows_of_group(bands, shape, rows / std::min(most_blocks, rows));
+    const int64_t all_rows = set_strips * rows;
+    group_rows = rows_of_group(bands, shape, all_rows / std::min(most_blocks, all_rows));
     if (group_rows > 1 || has_whole_sectors(problem)) row_order = RowOrder::kSectors;
   }
   if (shape.runs) group_rows = shape.multiplying_warpgroups;
@@ -87,7 +91,7 @@ Arguments<Element>::Arguments(const Problem& problem, const StemChoice& choice,
     for (int i = 0; i < gathered_units; ++i) gathered[i] = choice.tile.order.unit[0][i / 2][i % 2];
     unit_rounds = Divisor(ceil_div(int64_t{gathered_units}, int64_t{lane_units(shape)}));
   }
-  strip_shares = Divisor(ceil_div(int64_t{this->p}, int64_t{group_rows}));
+  strip_shares = Divisor(ceil_div(int64_t{rows}, int64_t{group_rows}));
   const auto set_shares = static_cast<int32_t>(set_strips * strip_shares.divisor);
   set_blocks = static_cast<int32_t>(std::min<int64_t>(most_blocks, set_shares));
   block_shares = set_shares / set_blocks;

@@ -33,7 +33,9 @@ struct Piece {
 template <class Element>
 struct Arguments : fused::Arguments<Element> {
   Bands bands;
-  Divisor run_order;  // by a band's lines, or by the positions of one: see BandStaging::place_of
+  Divisor run_order;  // by a band's lines, or by the positions of one, or of a row of outputs
+  int32_t rows;       // of an image: of outputs, of bands that have several of them, or runs
+  int32_t band_step;  // rows of the input from one of them to the next
   Divisor band_channels;
   Lines lines;
   RowOrder row_order;
@@ -135,7 +137,13 @@ struct InRow {
 };
 constexpr int kSectorPixels = 8;  // of float
 
-/// The strips of a block, or of what of them is its own: in each, neighbouring rows from the first on.
+/// Rows of outputs that a row of a strip is.
+template <class T>
+__device__ __forceinline__ int output_rows(const Arguments<typename T::Element>& a) {
+  return T::kShape.dense && may_stage_raw(T::kShape, T::kOperands) ? a.bands.output_rows : 1;
+}
+
+/// The strips of a block, or of what of them is its own: in each, neighbouring rows from the first on, by their numbers.
 template <class Element>
 class StripWalk {
  public:
@@ -154,7 +162,7 @@ class StripWalk {
   __device__ __forceinline__ const TilePosition& first() const { return first_; }
   /// Of outputs.
   __device__ __forceinline__ int rows() const {
-    return min(shares_ * a_.group_rows, a_.p - first_.p);
+    return min(shares_ * a_.group_rows, a_.rows - first_.p);
   }
   __device__ __forceinline__ int bands() const { return a_.bands.of_rows(rows()); }
 

@@ -121,7 +121,7 @@ __device__ __forceinline__ void multiply_strip(const Arguments<typename T::Eleme
     const auto [set, chunk] = a.row_chunks.divide(piece.number);
     multiplier.multiply(chunk, set, next < rows ? next : bands, sums, [&] { turns.pass(); });
     TilePosition tile = strip.first();
-    tile.p += piece.row;
+    tile.p = (tile.p + piece.row) * output_rows<T>(a);
     tile.q += chunk * T::kShape.columns;
     tile.filter_tile += set;
     writer.write(sums, tile, set, in_row(a, chunk, tile.q + T::kShape.columns));

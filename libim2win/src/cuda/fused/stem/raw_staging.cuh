@@ -43,13 +43,15 @@ class RawStaging {
  private:
   static constexpr int kThreads = 128;
   static constexpr int kElements = traits(T::kOperands).unit_elements;
+  static constexpr bool kDense = T::kShape.dense;
   // Of a position.
-  static constexpr int kRows = T::kShape.dense ? kDenseTaps : unit_rows(T::kOperands);
-  static constexpr int kColumns = T::kShape.dense ? kDenseTaps : kUnitColumns;
-  static constexpr int kUnits = T::kShape.dense ? 2 * kDenseSteps : kRawChannels;
+  static constexpr int kRows = kDense ? kDenseTaps : unit_rows(T::kOperands);
+  static constexpr int kColumns = kDense ? kDenseTaps : kUnitColumns;
+  static constexpr int kUnits = kDense ? 2 * kDenseSteps : kRawChannels;
   using Row = RawPixels<kColumns>;
 
-  /// A position of a pair of rows, or window, which is the same in all bands.
+  /// A position of a pair of rows, or window, which is the same in all bands. Windows of a dense band are of rows of
+  /// outputs one after another, and behind these nothing: zeros.
   struct Item {
     bool exists;
     int32_t row;    // of the band's
@@ -61,12 +63,19 @@ class RawStaging {
         : Item(a, number, a.run_order.quotient(number), a.run_order.divide(number).remainder) {}
 
    private:
-    __device__ __forceinline__ Item(const Arguments<Element>& a, int number, int pair, int position)
-        : exists(number < raw_items(a.bands, T::kShape.dense)),
-          row(pair * kRows),
+    /// `line`: of pairs of rows, or of outputs.
+    __device__ __forceinline__ Item(const Arguments<Element>& a, int number, int line, int position)
+        : exists(number < raw_items(a.bands, kDense)),
+          row(!kDense                ? line * kRows
+              : has_windows(a, line) ? line * a.stride_h
+                                     : 0),
           from((row * a.w + position * a.stride_w) * kRawPixelBytes),
-          to(pair * kUnits * a.bands.positions + position),
-          mask(columns(a, position * a.stride_w - a.padding_left)) {}
+          to(kDense ? number : line * kUnits * a.bands.positions + position),
+          mask(has_windows(a, line) ? columns(a, position * a.stride_w - a.padding_left) : 0) {}
+
+    __device__ __forceinline__ static bool has_windows(const Arguments<Element>& a, int line) {
+      return !kDense || line < a.bands.output_rows;
+    }
 
     /// A bit for each from x on that is in the input.
     __device__ __forceinline__ static uint32_t columns(const Arguments<Element>& a, int x) {
@@ -85,7 +94,7 @@ class RawStaging {
                  is_below(walk_.y() + item.row + i, a_.h));
     };
     uint4* const to = ring_.units() + item.to;
-    if constexpr (T::kShape.dense) {
+    if constexpr (kDense) {
       const Row rows[] = {row(0), row(1), row(2)};
       put(to, [&](int unit, int i) { return of_window(rows, unit * kElements + i); });
     } else {

@@ -51,8 +51,8 @@ class BandWalk {
 
   __device__ __forceinline__ const TilePosition& tile() const { return strip_.first(); }
   /// Where it begins in the input: above it or left of it, too.
-  __device__ __forceinline__ int y() const { return row() * a_.stride_h - a_.padding_top; }
-  /// Of the image's rows or runs.
+  __device__ __forceinline__ int y() const { return row() * a_.band_step - a_.padding_top; }
+  /// Of the image's: see Arguments::rows.
   __device__ __forceinline__ int row() const { return tile().p + band_; }
   __device__ __forceinline__ int x() const { return tile().q * a_.stride_w - a_.padding_left; }
 

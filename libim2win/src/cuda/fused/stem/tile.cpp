@@ -1,6 +1,7 @@
 #include "cuda/fused/stem/tile.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "checked.hpp"
 #include "cuda/fused/stem/band_layout.hpp"
@@ -29,11 +30,15 @@ Tile tile_of(const Problem& problem, const KernelShape& shape, const Bands& band
   Tile tile{};
   tile.columns = strip_columns(problem, shape, bands.chunks);
   tile.images = 1;
-  tile.rows = shape.multiplying_warpgroups;
+  tile.rows = shape.multiplying_warpgroups * bands.output_rows;
   tile.pitch = tile.positions = tile.positions_pitch = tile.plane_positions = bands.positions;
   tile.planes = 1;
   tile.group_stride = 8;
   tile.column_pitch = tile.warpgroup_columns = tile.product_columns = shape.columns;
+  if (bands.output_rows > 1) {
+    tile.columns = tile.column_pitch = static_cast<int>(problem.q);
+    tile.warpgroup_columns = bands.output_rows * tile.columns;
+  }
   tile.unit_channels = 1;
   tile.unit_columns = shape.dense ? 0 : kUnitColumns;
   tile.units = shape.dense ? bands.units : static_cast<int>(problem.c_per_group());
@@ -142,11 +147,19 @@ int raw_bytes(const Problem& problem, const KernelShape& shape, Operands operand
   if (!may_stage_raw(shape, operands) || !has_raw_rows(problem) || items < kLeastItems ||
       items > kRawItems * 128 || row_chunks(problem, shape) != bands.chunks)
     return 0;
-  const int64_t met = (bands.positions - 1) * problem.stride_w + kUnitColumns;
+  const int64_t met = (bands.positions / bands.output_rows - 1) * problem.stride_w + kUnitColumns;
   const int64_t pixels =
       (bands.rows - 1) * problem.w + std::max(met, problem.padding_left + problem.w);
   // They begin amid 16 bytes, perhaps, and pixels amid words, of which one more is read.
   return static_cast<int>(round_up(pixels * kRawPixelBytes + kUnitBytes + 4, int64_t{kUnitBytes}));
+}
+
+/// Whether a band may have several rows of outputs: those of all warpgroups are near each other, and all rows of the input
+/// between those that windows meet are met, too.
+bool may_join_rows(const Problem& problem, const KernelShape& shape) {
+  const int64_t rows = kMostWarpgroups * int64_t{shape.columns} / problem.q;
+  return problem.stride_h <= kDenseTaps &&
+         std::abs(double(problem.output.stride[2])) * double(rows) < double(kMaxSpan);
 }
 
 /// With rows that come as they lie, where they may and there is room, or else without, but for kernels that have no
@@ -178,12 +191,14 @@ bool fit_strip(const Problem& problem, Operands operands, const KernelShape& sha
     if (!layout.fits_staging(operands)) continue;
     layout.pair(choice.tile.order);
     choice.bands = layout.bands;
-    choice.tile.tile = tile_of(problem, shape, layout.bands, layout.total_steps());
+    choice.bands.output_rows = output_rows(problem, shape);
+    choice.bands.rows += (choice.bands.output_rows - 1) * static_cast<int>(problem.stride_h);
+    choice.tile.tile = tile_of(problem, shape, choice.bands, layout.total_steps());
     // Blocks count their rows, which are fewer.
     const Tile& tile = choice.tile.tile;
     if (tile_count(problem, tile, shape) * tile.rows >= double(kMaxTiles)) continue;
     for (const bool stored : {true, false}) {
-      if (stored && !stores_boxes(problem, shape, operands)) continue;
+      if (stored ? !stores_boxes(problem, shape, operands) : choice.bands.output_rows > 1) continue;
       choice.tile.tile.stored = stored;
       if (!fit_rows(problem, shape, operands, chip, choice)) continue;
       choice.gathers = gathers_filters(shape, operands, choice);
@@ -218,9 +233,19 @@ bool has_pairs(const Problem& problem, const KernelShape& shape) {
          (!shape.runs || problem.q % 2 == 0);
 }
 
+int output_rows(const Problem& problem, const KernelShape& shape) {
+  const Operands operands = operands_of(problem);
+  const bool has_several = shape.dense && may_stage_raw(shape, operands) && has_raw_rows(problem) &&
+                           stores_boxes(problem, shape, operands) && may_join_rows(problem, shape);
+  return has_several ? std::max(static_cast<int>(shape.columns / problem.q), 1) : 1;
+}
+
 Problem rows_of(const Problem& problem, const KernelShape& shape) {
-  if (!shape.runs) return problem;
   Problem rows = problem;
+  if (!shape.runs) {
+    rows.p = ceil_div(problem.p, int64_t{output_rows(problem, shape)});
+    return rows;
+  }
   rows.q = run_pixels(shape, static_cast<int>(element_bytes(problem.dtype)));
   rows.p = ceil_div(problem.p * problem.q, rows.q);
   return rows;
@@ -234,6 +259,7 @@ bool is_faster(const Problem& problem) {
   const bool is_tf32 = operands_of(problem) == Operands::kTf32;
   if (has_runs(problem)) return has_rows || !has_few_filters;
   if (has_few_filters) return false;
+  if (output_rows(problem, kDenseRaw) > 1) return true;
   const double idle = double(round_up(problem.q, kColumns) - problem.q) / double(problem.q);
   if (problem.stride_w > 1) return idle <= 1;
   if (problem.c_per_group() == 1) return false;

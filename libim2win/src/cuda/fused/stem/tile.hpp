@@ -13,7 +13,8 @@
 //
 // Windows of 3 x 3 meet less than half of what such units are multiplied by. For them a band may be *dense*: an
 // output row's own, with all of each window's elements, one after another in the order of the filter. In NCHW a strip
-// of them is an image, and what elsewhere are its rows are *runs*: as many neighbours of all its pixels.
+// of them is an image, and what elsewhere are its rows are *runs*: as many neighbours of all its pixels. In NHWC a band
+// has as many rows of outputs as a product has columns for, if these leave as boxes.
 #pragma once
 
 #include <cstdint>
@@ -124,6 +125,8 @@ struct Bands {
   int32_t stages;  // in the ring
   // Of a row of a strip: as many columns as a warpgroup multiplies at a time, in turns with the others.
   int32_t chunks;
+  // Of outputs, narrow ones, that are a row of the strip: a dense band has the windows of all, one after another.
+  int32_t output_rows;
 
   // Of a band's rows, if they come as they lie, or 0.
   int32_t raw_bytes;
@@ -136,8 +139,8 @@ struct Bands {
   int32_t batches, batch_steps;
   Step steps[kMaxBandSteps];
 
-  /// Those that some neighbouring output rows meet.
-  constexpr int32_t of_rows(int32_t output_rows) const { return output_rows + more_rows(); }
+  /// Those that some neighbouring rows of a strip meet.
+  constexpr int32_t of_rows(int32_t strip_rows) const { return strip_rows + more_rows(); }
   /// Rows above and below a strip whose windows would meet bands of its first and last row, too.
   constexpr int32_t more_rows() const { return (count - 1) * apart; }
 };
@@ -172,9 +175,12 @@ bool has_runs(const Problem& problem);
 /// windows of neighbouring positions, the first of which is even, are in a row.
 bool has_pairs(const Problem& problem, const KernelShape& shape);
 
-/// What a kernel of such a shape computes: the problem or, where it has runs, as many rows as an image has runs, of as
-/// many pixels as there are from one to the next.
+/// What a kernel of such a shape computes: the problem, or as many rows as an image has bands of several rows, or, where it
+/// has runs, as many as these, of as many pixels as there are from one to the next.
 Problem rows_of(const Problem& problem, const KernelShape& shape);
+
+/// How many rows of outputs a band of such a shape has the windows of.
+int output_rows(const Problem& problem, const KernelShape& shape);
 
 /// Whether im2win_stem was measured to be faster than im2win_fused on such problems, of those that it takes: how
 /// many of its rows' 56 outputs may be in vain depends on what im2win_fused makes of them.

@@ -125,7 +125,7 @@ class RowWriter {
     meet();
     if (!is_starter()) return;
     TilePosition tile = tile_;
-    tile.p += row_;
+    tile.p += row_ * output_rows<T>(a_);
     for_planes<T>(a_, block_, tile, tile_.filter_tile * T::kShape.filters, row_,
                   to_output<Element>(a_));
     ::cuda::ptx::cp_async_bulk_commit_group();
@@ -293,7 +293,8 @@ class PieceWriter {
   /// `tile` begins with the piece, of the block's set of filters of that number.
   __device__ __forceinline__ void write(Sums<T::kSums>& sums, TilePosition tile, int set,
                                         InRow in_row) {
-    tile.p -= warpgroup_;  // Writer takes tiles of a row for each warpgroup
+    // Writer takes tiles of a row of the strip for each warpgroup.
+    tile.p -= warpgroup_ * output_rows<T>(a_);
     if (const RowWriter<T> writer(a_, block_, tile, warpgroup_, set); writer.takes(sums)) {
       writer.write(sums, {ends_, in_row.after});
       ends_ = in_row.after;
