@@ -66,9 +66,7 @@ class RawStaging {
     /// `line`: of pairs of rows, or of outputs.
     __device__ __forceinline__ Item(const Arguments<Element>& a, int number, int line, int position)
         : exists(number < raw_items(a.bands, kDense)),
-          row(!kDense                ? line * kRows
-              : has_windows(a, line) ? line * a.stride_h
-                                     : 0),
+          row(has_windows(a, line) ? line * (kDense ? a.stride_h : kRows) : 0),
           from((row * a.w + position * a.stride_w) * kRawPixelBytes),
           to(kDense ? number : line * kUnits * a.bands.positions + position),
           mask(has_windows(a, line) ? columns(a, position * a.stride_w - a.padding_left) : 0) {}
