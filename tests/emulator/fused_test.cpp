@@ -245,7 +245,7 @@ im2win_conv2d_desc random_rows() {
   const int32_t dtypes[] = {IM2WIN_FLOAT32, IM2WIN_FLOAT16, IM2WIN_BFLOAT16};
   desc.dtype = dtypes[between(0, 2)];
   desc.input_layout = once_in(2) ? IM2WIN_NCHW : IM2WIN_NHWC;
-  desc.output_layout = once_in(2) ? int32_t{IM2WIN_NCHW} : desc.input_layout;
+  desc.output_layout = once_in(2) ? IM2WIN_NHWC : IM2WIN_NCHW;
   const bool is_tf32 = desc.dtype == IM2WIN_FLOAT32 && once_in(3);
   desc.math = is_tf32 ? IM2WIN_MATH_TF32 : IM2WIN_MATH_FP32;
   return desc;

@@ -33,7 +33,8 @@ struct Piece {
 template <class Element>
 struct Arguments : fused::Arguments<Element> {
   Bands bands;
-  Divisor run_order;  // by a band's lines, or by the positions of one, or of a row of outputs
+  // By a band's lines, or by the positions of one (see BandStaging::place_of), or of a row of outputs (RawStaging::Item).
+  Divisor run_order;
   int32_t rows;       // of an image: of outputs, of bands that have several of them, or runs
   int32_t band_step;  // rows of the input from one of them to the next
   Divisor band_channels;
@@ -140,7 +141,7 @@ constexpr int kSectorPixels = 8;  // of float
 /// Rows of outputs that a row of a strip is.
 template <class T>
 __device__ __forceinline__ int output_rows(const Arguments<typename T::Element>& a) {
-  return T::kShape.dense && may_stage_raw(T::kShape, T::kOperands) ? a.bands.output_rows : 1;
+  return is_dense_raw(T::kShape, T::kOperands) ? a.bands.output_rows : 1;
 }
 
 /// The strips of a block, or of what of them is its own: in each, neighbouring rows from the first on, by their numbers.
@@ -160,7 +161,7 @@ class StripWalk {
 
   __device__ __forceinline__ bool ended() const { return number_ >= end_; }
   __device__ __forceinline__ const TilePosition& first() const { return first_; }
-  /// Of outputs.
+  /// See Arguments::rows.
   __device__ __forceinline__ int rows() const {
     return min(shares_ * a_.group_rows, a_.rows - first_.p);
   }

@@ -169,8 +169,7 @@ bool fit_rows(const Problem& problem, const KernelShape& shape, Operands operand
   choice.bands.raw_bytes = raw_bytes(problem, shape, operands, choice.bands);
   if (choice.bands.raw_bytes > 0 && fit_block(problem, shape, operands, chip, choice)) return true;
   choice.bands.raw_bytes = 0;
-  const bool has_others = !shape.dense || !may_stage_raw(shape, operands);
-  return has_others && fit_block(problem, shape, operands, chip, choice);
+  return !is_dense_raw(shape, operands) && fit_block(problem, shape, operands, chip, choice);
 }
 
 /// Those that are few, as reading them one by one is what each block has to do, and packing is done once for all.
@@ -235,7 +234,7 @@ bool has_pairs(const Problem& problem, const KernelShape& shape) {
 
 int output_rows(const Problem& problem, const KernelShape& shape) {
   const Operands operands = operands_of(problem);
-  const bool has_several = shape.dense && may_stage_raw(shape, operands) && has_raw_rows(problem) &&
+  const bool has_several = is_dense_raw(shape, operands) && has_raw_rows(problem) &&
                            stores_boxes(problem, shape, operands) && may_join_rows(problem, shape);
   return has_several ? std::max(static_cast<int>(shape.columns / problem.q), 1) : 1;
 }

@@ -75,15 +75,20 @@ constexpr int kDenseSteps = 2;
 constexpr int kRawStages = 4, kRawItems = 2;
 constexpr int kRawChannels = 3, kRawPixelBytes = kRawChannels * 2;
 
-/// Whether a kernel can stage such rows. Dense bands have no others in one that can.
+/// Whether a kernel can stage such rows.
 constexpr bool may_stage_raw(const KernelShape& shape, Operands operands) {
   return moved_bytes(operands) == 2 && shape.staging_warpgroups == 1;
+}
+
+/// Whether its bands are dense, of such rows: of one that can stage these they have no others.
+constexpr bool is_dense_raw(const KernelShape& shape, Operands operands) {
+  return shape.dense && may_stage_raw(shape, operands);
 }
 
 /// Whether each lane arrives for itself when a band is full. The rows under it are replaced then, which each lane has
 /// read; that one arrives for all, once they have met, orders these reads, too, but racecheck does not see it.
 constexpr bool lanes_arrive(const KernelShape& shape, Operands operands) {
-  return shape.dense && may_stage_raw(shape, operands);
+  return is_dense_raw(shape, operands);
 }
 
 /// Of filters that blocks gather: units of one, at most, and how many filters the lanes of a warp have at a time, of each
