@@ -20,6 +20,7 @@ Tile tile_of_pixels(Operands operands, int64_t n, int64_t c, int64_t size, int64
   Problem problem = make_problem({n, c, size, size}, k, 1, 1, true);
   set_outputs(problem);
   problem.output = {{n, k, size, size}, {size * size * k, 1, size * k, k}};
+  problem.filter = {{k, c, 1, 1}, {c, 1, c, c}};
   TileChoice choice;
   choose_tile(problem, operands, kShapes, static_cast<int>(std::size(kShapes)), kChip, choice);
   return choice.tile;
@@ -39,13 +40,23 @@ int check_clusters() {
   return wrong;
 }
 
-/// Slabs that are used as fast as they come have several stages.
+/// Slabs that are used as fast as they come have several stages. If their filters are boxes, too, both have as many: see
+/// Arguments::pairs.
 int check_stages() {
-  int wrong = 0;
+  int wrong = 0, pairs = 0;
   for (const int64_t k : {256, 512, 2048})
     wrong += tile_of_pixels(Operands::kTf32, 128, 1024, 14, k).slab_stages < 4;
-  if (wrong > 0) std::printf("%d tiles have too few stages\n", wrong);
-  return wrong;
+  for (const int64_t n : {1, 8, 128})
+    for (const int64_t c : {64, 512, 2048}) {
+      const Tile tile = tile_of_pixels(Operands::kHalf, n, c, 14, 256);
+      if (!tile.filters_in_place || tile.resident) continue;
+      ++pairs;
+      wrong += tile.filter_stages != tile.slab_stages;
+    }
+  if (wrong > 0 || pairs == 0)
+    std::printf("%d tiles, %d of them of pairs, have other stages than they should\n", wrong,
+                pairs);
+  return wrong + (pairs == 0);
 }
 
 /// Inputs that can come as boxes are not copied, whatever outputs leave as. Others are, where pixels are words of 4

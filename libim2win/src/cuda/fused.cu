@@ -61,7 +61,7 @@ class Fused final : public PackedConvolution<Element> {
     if (reinterpret_cast<uintptr_t>(buffers.residual) % kUnitBytes != 0) a.stored = false;
     if (a.boxed) boxed_.map_planes(buffers.input, a.inputs);
     if (a.tile.raw.boxed) boxed_.map_lines(buffers.input, a.inputs);
-    if (reinterpret_cast<uintptr_t>(buffers.filter) % kUnitBytes != 0) a.filters_boxed = false;
+    if (reinterpret_cast<uintptr_t>(buffers.filter) % kUnitBytes != 0) a.refuse_filter_boxes();
     if (a.filters_boxed) a.filter = boxed_.map_filter(buffers.filter);
     if (a.stored) a.output = boxed_.map_output(buffers.output);
     if (a.stored && buffers.residual != nullptr) a.residual = boxed_.map_residual(buffers.residual);

@@ -134,6 +134,8 @@ Arguments<Element>::Arguments(const Problem& problem, const TileChoice& choice,
       boxed(tile.boxed()),
       stored(tile.stored != 0),
       filters_boxed(tile.filters_in_place != 0),
+      pairs(filters_boxed && tile.resident == 0 && tile.filter_stages == tile.slab_stages &&
+            batch_count(tile, traits(operands)) == tile.slabs()),
       raw_rows(std::max(tile.raw.rows, 1)),
       raw_words(std::max(tile.raw.pitch * static_cast<int>(sizeof(Element)) / kUnitBytes, 1)),
       raw_lines(static_cast<int32_t>(tile.raw_lines())),

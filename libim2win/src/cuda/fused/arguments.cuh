@@ -36,7 +36,7 @@ struct ExactFilter {
 };
 
 /// Counted from those of a slab's group.
-struct FilterTap {
+struct alignas(4) FilterTap {
   int16_t row, column;
 };
 
@@ -72,6 +72,9 @@ struct Arguments {
   Divisor column_groups, phase_rows, phase_columns;
   int32_t phase_rows_above, phase_columns_left;  // of the padding, and more to whole phases
   bool boxed, stored, filters_boxed;
+  // Whether windows and filters are used and handed back together, as both are boxes and each slab is of one batch: they
+  // have as many stages, and those of windows have the barriers.
+  bool pairs;
   FilterTap filter_taps[2][kMaxBoxedTaps];  // of the batches of both kinds of slabs
   // Raw lines.
   Divisor raw_rows;    // of a channel and image
@@ -106,9 +109,12 @@ struct Arguments {
     filter_word = std::min(filter_word, 1);
   }
 
+  /// For a filter that is no words of 16 bytes.
+  void refuse_filter_boxes() { filters_boxed = pairs = false; }
+
   /// For an input that is no words of 16 bytes.
   void refuse_words() {
-    vectors = boxed = stored = false;
+    vectors = boxed = stored = pairs = false;
     copied_bytes = 0;
     if (!tile.raw.boxed) return;
     tile.raw = {};

@@ -43,15 +43,17 @@ class BoxStaging {
     SlabWalk<Element> at(a_);
     wait_for_inputs(a_);
     if (!ptx::elect()) return;
-    for (; !at.ended(a_); at.advance(a_)) {
-      if (at.slab.enters_group) enter_group(at);
-      if constexpr (T::kShape.pixel_rows) {
-        bring_pixels(at.tile);
-      } else {
-        bring_planes(at.tile);
+    for (; !at.ended(a_); at.leave_group(a_)) {
+      enter_group(at);
+      for (int slabs = at.slab.of_group(a_.tile); slabs > 0; --slabs) {
+        if constexpr (T::kShape.pixel_rows) {
+          bring_pixels(at.tile);
+        } else {
+          bring_planes(at.tile);
+        }
+        channel_ += slab_channels_;
+        to_.advance();
       }
-      channel_ += slab_channels_;
-      to_.advance();
     }
   }
 
@@ -121,7 +123,7 @@ class BoxStaging {
   }
 
   const Arguments<Element>& a_;
-  FillCursor<kMaxSlabStages> to_;
+  FillCursor to_;
   uint32_t slab_bytes_;
   int32_t slab_channels_;
   int channel_ = 0;  // the slab's first

@@ -15,10 +15,13 @@ __device__ __forceinline__ void clear(char* memory, int unit) {
 }
 
 /// See SharedLayout. A slab has lines of units with room at their ends: each of a part's units; or planes
-/// that are boxes. By the threads that multiply: who stages takes longer to begin.
+/// that are boxes. By the threads that multiply: who stages takes longer to begin. Where no sum is looked into, those of
+/// columns that are no outputs may be anything.
 template <class T>
-__device__ __forceinline__ void clear_gaps(const Tile& tile, Block<T> block) {
-  if (T::kShape.pixel_rows) return;
+__device__ __forceinline__ void clear_gaps(const Arguments<typename T::Element>& a,
+                                           Block<T> block) {
+  if (T::kShape.pixel_rows || !a.rechecks) return;
+  const Tile& tile = a.tile;
   const int thread = static_cast<int>(threadIdx.x) - T::kFirstMultiplier;
   const int box = tile.box_rows * tile.images * tile.pitch;
   const int lines = tile.boxed() ? tile.planes : traits(T::kOperands).parts * tile.units;
@@ -27,13 +30,10 @@ __device__ __forceinline__ void clear_gaps(const Tile& tile, Block<T> block) {
   const int gaps = lines * (pitch - used), gap = pitch - used;
   const int overrun = tile.overrun * tile.row_units;
 #pragma unroll 1
-  for (int stage = 0; stage < tile.slab_stages; ++stage) {
-    char* const slab = block.slab(stage);
+  for (int i = thread; i < gaps + overrun; i += kMultiplyingThreads) {
+    const int unit = i < gaps ? i / gap * pitch + used + i % gap : lines * pitch + i - gaps;
 #pragma unroll 1
-    for (int i = thread; i < gaps; i += kMultiplyingThreads)
-      clear(slab, i / gap * pitch + used + i % gap);
-#pragma unroll 1
-    for (int i = thread; i < overrun; i += kMultiplyingThreads) clear(slab, lines * pitch + i);
+    for (int stage = 0; stage < tile.slab_stages; ++stage) clear(block.slab(stage), unit);
   }
   if constexpr (T::kInstructions == Instructions::kWgmma)
     ::cuda::ptx::fence_proxy_async(::cuda::ptx::space_shared);

@@ -97,19 +97,15 @@ class FilterBatches {
   int number_ = 0, left_ = 0, count_ = 0;  // see start; and the batch's own steps
 };
 
-/// By bulk copies, or as boxes, which a thread starts.
+/// By bulk copies, which a thread starts.
 template <class T>
 class BulkFilters {
  public:
   /// By a whole warp.
   __device__ __forceinline__ BulkFilters(const Arguments<typename T::Element>& a, Block<T> block)
-      : a_(a),
-        batches_(a),
+      : batches_(a),
         to_(barriers().filters, a.tile.filter_stages, block.filter_stage(0),
-            block.layout.filter_stage),
-        boxed_(kHasBoxes<T> && ptx::unknown(a.filters_boxed ? 1 : 0) != 0) {
-    if constexpr (kFindsAhead) find_next();
-  }
+            block.layout.filter_stage) {}
 
   __device__ __forceinline__ bool ended() const { return batches_.ended(); }
   __device__ __forceinline__ bool has_room() const { return to_.has_room(); }
@@ -120,37 +116,84 @@ class BulkFilters {
     namespace ptx = ::cuda::ptx;
     const auto bytes = static_cast<uint32_t>(batches_.bytes());
     to_.announce(bytes);
-    if (boxed_) {
-      ptx::cp_async_bulk_tensor(ptx::space_cluster, ptx::space_global, to_.to(), &a_.filter,
-                                place_.at, to_.full());
-    } else {
-      ptx::cp_async_bulk(ptx::space_cluster, ptx::space_global, to_.to(), batches_.from(), bytes,
-                         to_.full());
-    }
+    ptx::cp_async_bulk(ptx::space_cluster, ptx::space_global, to_.to(), batches_.from(), bytes,
+                       to_.full());
   }
   __device__ __forceinline__ void advance() {
     batches_.advance();
     to_.advance();
-    if constexpr (kFindsAhead) find_next();
   }
 
  private:
-  /// Where there are registers for it.
-  static constexpr bool kFindsAhead = kHasBoxes<T>;
+  FilterBatches<T> batches_;
+  FillCursor to_;
+};
 
-  /// Before there is room for it: what is left then is to start the copy.
-  __device__ __forceinline__ void find_next() {
-    if (!boxed_ || ended()) return;
-    place_ = batches_.box();
-#pragma unroll
-    for (int32_t& x : place_.at) x = ptx::fresh(x);
+/// As boxes of the filter as it is, a tap of a slab's channels a batch, which a thread starts. A batch of small tiles is
+/// multiplied in less time than a hundred instructions take that wait for one another: between boxes there are few.
+/// Pairs fill a stage together with the windows (see Arguments::pairs).
+template <class T>
+class FilterBoxes {
+ public:
+  using Element = typename T::Element;
+
+  /// By a whole warp.
+  __device__ __forceinline__ FilterBoxes(const Arguments<Element>& a, Block<T> block)
+      : a_(a),
+        slabs_(a),
+        to_(a.pairs ? stages(barriers().slabs, block) : stages(barriers().filters, block)),
+        bytes_(static_cast<uint32_t>(ptx::unknown(block.layout.filter_stage))),
+        slab_channels_(ptx::unknown(a.tile.units * a.tile.unit_channels)) {}
+
+  /// By a thread. All, or the first tile's where filters stay.
+  __device__ __forceinline__ void run() {
+    while (!slabs_.ended(a_)) {
+      bring_group();
+      const int32_t tile = slabs_.number;
+      slabs_.leave_group(a_);
+      if (a_.tile.resident && slabs_.number != tile) return;
+    }
   }
 
-  const Arguments<typename T::Element>& a_;
-  FilterBatches<T> batches_;
-  FillCursor<kMaxFilterStages> to_;
-  bool boxed_;
-  typename FilterBatches<T>::BoxPlace place_;  // of the next batch
+ private:
+  template <class Ring>
+  __device__ __forceinline__ FillCursor stages(const Ring& ring, Block<T> block) const {
+    return {ring, a_.tile.filter_stages, block.filter_stage(0), block.layout.filter_stage};
+  }
+
+  /// What remains of a tap group's slabs.
+  __device__ __forceinline__ void bring_group() {
+    const SlabShare& slab = slabs_.slab;
+    const int kind = kind_of(a_.tile, slab.tap_group);
+    const int taps = a_.tile.steps[kind].count / traits(T::kOperands).batch;
+    const Tap first = first_tap(a_, slab.tap_group);
+    int32_t at[4] = {slab.chunk * slab_channels_, 0, 0,
+                     slabs_.tile.group * static_cast<int>(a_.filters_per_group) +
+                         slabs_.tile.filter_tile * T::kShape.filters};
+    FilterTap tap = a_.filter_taps[kind][0];
+    for (int slabs = slab.of_group(a_.tile); slabs > 0; --slabs, at[0] += slab_channels_)
+      for (int i = 0; i < taps;) {
+        at[1] = first.column + tap.column;
+        at[2] = first.row + tap.row;
+        tap = a_.filter_taps[kind][++i < taps ? i : 0];  // read while there is no room for the next
+        bring(at);
+      }
+  }
+
+  __device__ __forceinline__ void bring(const int32_t (&at)[4]) {
+    namespace ptx = ::cuda::ptx;
+    to_.wait_for_room();
+    to_.announce(bytes_);
+    ptx::cp_async_bulk_tensor(ptx::space_cluster, ptx::space_global, to_.to(), &a_.filter, at,
+                              to_.full());
+    to_.advance();
+  }
+
+  const Arguments<Element>& a_;
+  SlabWalk<Element> slabs_;
+  FillCursor to_;
+  uint32_t bytes_;  // of a batch
+  int32_t slab_channels_;
 };
 
 /// By a warp's copies of 16 bytes, for those without bulk copies.

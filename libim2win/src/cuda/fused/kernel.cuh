@@ -71,7 +71,7 @@ __device__ __forceinline__ void multiply_and_write(const Arguments<typename T::E
   } else {
     TileColumns<T>::make_table(a, block);
   }
-  clear_gaps<T>(a.tile, block);
+  clear_gaps<T>(a, block);
   ::cuda::ptx::mbarrier_arrive(&barriers().gaps_clear);
   ptx::named_barrier(kColumnsBarrier, kMultiplyingThreads);
   // Half a tile apart at first, one warpgroup multiplies while the other writes; where both wait for the same
@@ -121,7 +121,8 @@ __device__ __forceinline__ void prepare(const Arguments<typename T::Element>& a)
   switch (threadIdx.x) {
     case 0:
       barriers().slabs.initialize(a.tile.slab_stages,
-                                  a.boxed              ? 1
+                                  a.pairs              ? 2
+                                  : a.boxed            ? 1
                                   : a.copied_bytes > 0 ? staging
                                                        : arrivals<T>(staging),
                                   kUsers);

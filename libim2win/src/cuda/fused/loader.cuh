@@ -43,10 +43,20 @@ __device__ __forceinline__ void load_lines(const Arguments<typename T::Element>&
 template <class T>
 __device__ __forceinline__ void load_filters(const Arguments<typename T::Element>& a,
                                              Block<T> block) {
+  if constexpr (kHasBoxes<T>) {
+    if (a.filters_boxed) {
+      // Pairs are used as soon as they come; else windows are to come first, which several batches share.
+      if (!a.pairs) ptx::wait_for_kernel_before();
+      FilterBoxes<T> filters(a, block);
+      if (a.pairs) ptx::wait_for_kernel_before();
+      if (ptx::elect()) filters.run();
+      return;
+    }
+  }
   ptx::wait_for_kernel_before();  // which packs the filter, perhaps
   if constexpr (T::kInstructions == Instructions::kMma) {
     CopiedFilters<T>(a, block).run();
-  } else if (a.tile.filters_in_place && !a.filters_boxed) {
+  } else if (a.tile.filters_in_place) {
     if constexpr (kHasBoxes<T>) GatheredFilters<T>(a, block).run();
   } else {
     BulkFilters<T> filters(a, block);

@@ -36,6 +36,8 @@ class WholeMultiplier {
   /// Batches under way, but for the last, when the next is issued. A warpgroup that takes turns keeps the tensor cores
   /// busy alone: with one they have nothing to do for a tenth of the time.
   static constexpr int kUnderWay = T::kShape.takes_turns ? 3 : 1;
+  /// Those who take turns have filters that stay.
+  static constexpr bool kMayPair = kHasBoxes<T> && !T::kShape.takes_turns && T::kSets == 1;
 
   struct Pending {
     StagesInUse used;
@@ -52,8 +54,10 @@ class WholeMultiplier {
     Pending pending;
     // One sum an output all the way. Batches are under way while the next is issued; what a batch has read is handed
     // back when so many after it have been issued.
-    if (full_steps_ == kTraits.batch && other_steps_ == 0 && !copies_) {
-      multiply_short_slabs<kColumns>(sums, pending);
+    if (kMayPair && a_.pairs) {
+      multiply_short_slabs<kColumns, kMayPair>(sums, pending);
+    } else if (full_steps_ == kTraits.batch && other_steps_ == 0 && !copies_) {
+      multiply_short_slabs<kColumns, false>(sums, pending);
     } else {
       multiply_slabs<kColumns>(sums, pending);
     }
@@ -91,24 +95,27 @@ class WholeMultiplier {
   }
 
   /// Slabs of a batch each, and of the same steps, such as those of windows of single pixels: they follow each
-  /// other so closely that each instruction between their products counts.
-  template <int kColumns>
+  /// other so closely that each instruction between their products counts. With pairs there are fewest.
+  template <int kColumns, bool kPairs>
   __device__ __forceinline__ void multiply_short_slabs(SumsOfSets<T>& sums, Pending& pending) {
     uint32_t step[kTraits.batch];
     rings_.read_steps(rings_.offset_in_tile(a_.tile.steps[0].step), step);
+    int left = end_slab(a_.tile) - first_slab(a_.tile);
+    if constexpr (kPairs) rings_.count_batches(left);
 #pragma unroll 1
-    for (int left = end_slab(a_.tile) - first_slab(a_.tile); left > 0; --left) {
-      const Descriptor windows = rings_.windows(), filters = rings_.filters();
+    for (; left > 0; --left) {
+      const Descriptor windows = rings_.windows();
+      const Descriptor filters = kPairs ? rings_.paired_filters() : rings_.filters();
       barriers().slabs.wait_full(rings_.slab());
-      rings_.wait_filters();
+      if constexpr (!kPairs) rings_.wait_filters();
       Order<T>::begin();
 #pragma unroll
       for (int i = 0; i < kTraits.batch; ++i)
         multiply_step<kColumns>(filters + i * rings_.step(), windows + step[i],
                                 i > 0 || pending.accumulate, sums);
       Order<T>::commit();
-      const StagesInUse used = {rings_.filter().stage, rings_.slab().stage};
-      rings_.leave_filters();
+      const StagesInUse used = {kPairs ? -1 : rings_.filter().stage, rings_.slab().stage};
+      if constexpr (!kPairs) rings_.leave_filters();
       rings_.leave_slab();
       Order<T>::template wait<1>();
       rings_.hand_back(pending.used);

@@ -51,6 +51,10 @@ class OperandRings {
   __device__ __forceinline__ Descriptor filters() const {
     return filters_ + offset(filter_.stage, filter_units_, layout_.filter_stage);
   }
+  /// Likewise, where these are paired with windows.
+  __device__ __forceinline__ Descriptor paired_filters() const {
+    return filters_ + offset(slab_.stage, filter_units_, layout_.filter_stage);
+  }
   /// Units from there to the filters of another of its sets.
   __device__ __forceinline__ uint32_t set(int number) const {
     return static_cast<uint32_t>(number * set_);
@@ -68,6 +72,13 @@ class OperandRings {
   __device__ __forceinline__ const Cursor& slab() const { return slab_; }
   __device__ __forceinline__ const Cursor& filter() const { return filter_; }
 
+  /// Called before batches, so many of them.
+  __device__ __forceinline__ void count_batches(int batches) {
+    const bool before = until_start_ > 0;
+    until_start_ -= batches;
+    if (before && until_start_ <= 0)
+      let_other_start(!kTurns || ptx::thread_in_block() < T::kFirstMultiplier + 128);
+  }
   /// Called before each batch.
   __device__ __forceinline__ void wait_filters() {
     if (--until_start_ == 0)

@@ -77,13 +77,14 @@ struct Ring {
 
 /// Where a thread is among the stages that it fills by copies of its own, in addresses: found anew for each copy, from
 /// where shared memory begins and from the kernel's parameters, they would take longer than to start it.
-template <int kStages>
 class FillCursor {
  public:
   /// By a whole warp.
+  template <int kStages>
   __device__ __forceinline__ FillCursor(const Ring<kStages>& ring, int stages,
                                         const char* first_stage, int stage_bytes)
       : full_(kept(ptx::shared_address(ring.full))),
+        empty_(kept(ptx::shared_address(ring.empty))),
         first_stage_(kept(ptx::shared_address(first_stage))),
         stages_(ptx::unknown(stages)),
         stage_bytes_(ptx::unknown(stage_bytes)) {}
@@ -98,7 +99,7 @@ class FillCursor {
     const int stage = at_.stage * stage_bytes_;
     return static_cast<char*>(ptx::at_shared_address(first_stage_ + static_cast<uint32_t>(stage)));
   }
-  __device__ __forceinline__ uint64_t* full() const { return barrier(0); }
+  __device__ __forceinline__ uint64_t* full() const { return barrier(full_); }
   __device__ __forceinline__ void announce(uint32_t bytes) const {
     namespace ptx = ::cuda::ptx;
     ptx::mbarrier_arrive_expect_tx(ptx::sem_release, ptx::scope_cta, ptx::space_shared, full(),
@@ -112,14 +113,14 @@ class FillCursor {
   __device__ __forceinline__ static uint32_t kept(uint32_t x) {
     return static_cast<uint32_t>(ptx::unknown(static_cast<int32_t>(x)));
   }
-  __device__ __forceinline__ uint64_t* empty() const { return barrier(kStages); }
-  __device__ __forceinline__ uint64_t* barrier(int offset) const {
-    const int number = at_.stage + offset;
+  __device__ __forceinline__ uint64_t* empty() const { return barrier(empty_); }
+  /// The stage's, of those from an address on.
+  __device__ __forceinline__ uint64_t* barrier(uint32_t first) const {
     return static_cast<uint64_t*>(
-        ptx::at_shared_address(full_ + static_cast<uint32_t>(number * sizeof(uint64_t))));
+        ptx::at_shared_address(first + static_cast<uint32_t>(at_.stage * sizeof(uint64_t))));
   }
 
-  uint32_t full_, first_stage_;  // in shared memory
+  uint32_t full_, empty_, first_stage_;  // in shared memory
   int32_t stages_, stage_bytes_;
   Cursor at_;
 };

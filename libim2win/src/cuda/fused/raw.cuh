@@ -153,7 +153,7 @@ class LineBoxes {
 
   const Arguments<Element>& a_;
   SlabWalk<Element> ahead_;
-  FillCursor<kMaxRawStages> to_;
+  FillCursor to_;
   int32_t slab_channels_, slab_bytes_;
   // The lane's box: which it is, where in a stage, and of what, in the next slab.
   int32_t phase_, part_, in_stage_;
@@ -225,7 +225,7 @@ class RawStaging {
   const Arguments<Element>& a_;
   Block<T> block_;
   SlabWalk<Element> ahead_;
-  FillCursor<kMaxRawStages> to_;
+  FillCursor to_;
 };
 
 /// The units of a slab, read from its raw lines.

@@ -87,7 +87,16 @@ struct SlabWalk {
   }
   __device__ __forceinline__ void advance(const Arguments<Element>& a) {
     slab.advance(a.tile);
-    if (slab.left > 0) return;
+    if (slab.left == 0) enter_next_tile(a);
+  }
+  /// To the next tap group.
+  __device__ __forceinline__ void leave_group(const Arguments<Element>& a) {
+    slab.leave_group(a.tile);
+    if (slab.left == 0) enter_next_tile(a);
+  }
+
+ private:
+  __device__ __forceinline__ void enter_next_tile(const Arguments<Element>& a) {
     number += static_cast<int32_t>(gridDim.x);
     slab = SlabShare(a.tile);
     if (!ended(a)) tile = locate(a, number);

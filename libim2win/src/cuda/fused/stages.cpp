@@ -32,6 +32,7 @@ bool fit_stages(const Problem& problem, const KernelShape& shape, Operands opera
   // Slabs of a batch each, such as those of windows of single pixels, are used as fast as filters, and the more
   // of both are on their way, the less products wait. Others last for several batches: filters have the room.
   const bool of_a_batch = tile.boxed() && batches == tile.slabs();
+  const bool pairs = of_a_batch && has_filter_boxes(problem, operands, tile);
   for (tile.slab_stages = of_a_batch ? kMaxSlabStages : 3; tile.slab_stages >= 2;
        --tile.slab_stages) {
     tile.resident = keeps;
@@ -39,6 +40,11 @@ bool fit_stages(const Problem& problem, const KernelShape& shape, Operands opera
     if (keeps && fits()) return true;
     tile.resident = 0;
     if (shape.takes_turns) continue;
+    if (pairs) {
+      tile.filter_stages = tile.slab_stages;
+      if (fits()) return true;
+      continue;
+    }
     tile.filter_stages = kMaxFilterStages;
     if (fits()) return true;
     const int least = tile.held ? 2 : of_a_batch ? tile.slab_stages : tile.slab_stages + 1;
