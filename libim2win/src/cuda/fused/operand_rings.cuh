@@ -48,13 +48,9 @@ class OperandRings {
   }
 
   /// Of the first step of a batch, of the warpgroup's first set.
-  __device__ __forceinline__ Descriptor filters() const {
-    return filters_ + offset(filter_.stage, filter_units_, layout_.filter_stage);
-  }
+  __device__ __forceinline__ Descriptor filters() const { return filters_at(filter_); }
   /// Likewise, where these are paired with windows.
-  __device__ __forceinline__ Descriptor paired_filters() const {
-    return filters_ + offset(slab_.stage, filter_units_, layout_.filter_stage);
-  }
+  __device__ __forceinline__ Descriptor paired_filters() const { return filters_at(slab_); }
   /// Units from there to the filters of another of its sets.
   __device__ __forceinline__ uint32_t set(int number) const {
     return static_cast<uint32_t>(number * set_);
@@ -76,13 +72,11 @@ class OperandRings {
   __device__ __forceinline__ void count_batches(int batches) {
     const bool before = until_start_ > 0;
     until_start_ -= batches;
-    if (before && until_start_ <= 0)
-      let_other_start(!kTurns || ptx::thread_in_block() < T::kFirstMultiplier + 128);
+    if (before && until_start_ <= 0) start_other();
   }
   /// Called before each batch.
   __device__ __forceinline__ void wait_filters() {
-    if (--until_start_ == 0)
-      let_other_start(!kTurns || ptx::thread_in_block() < T::kFirstMultiplier + 128);
+    if (--until_start_ == 0) start_other();
     if (filters_come_) barriers().filters.wait_full(filter_);
   }
   __device__ __forceinline__ void leave_filters() { filter_.advance(filter_stages_); }
@@ -140,11 +134,17 @@ class OperandRings {
   __device__ __forceinline__ static Descriptor kept(const Descriptor& x) {
     return kKeeps ? x.kept() : x;
   }
+  __device__ __forceinline__ static void start_other() {
+    let_other_start(!kTurns || ptx::thread_in_block() < T::kFirstMultiplier + 128);
+  }
   /// Of a stage of so many units, or bytes.
   __device__ __forceinline__ static uint32_t offset(int stage, int units, int bytes) {
     return kKeeps ? static_cast<uint32_t>(stage * units) : units_of(stage * bytes);
   }
 
+  __device__ __forceinline__ Descriptor filters_at(const Cursor& at) const {
+    return filters_ + offset(at.stage, filter_units_, layout_.filter_stage);
+  }
   __device__ __forceinline__ static bool filters_in_place(const Tile& tile) {
     return kHasBoxes<T> && tile.filters_in_place;
   }
