@@ -20,7 +20,7 @@ template <class T>
 class FilterBatches {
  public:
   __device__ __forceinline__ explicit FilterBatches(const Arguments<typename T::Element>& a)
-      : a_(a), slabs_(a), slab_channels_(a.tile.units * a.tile.unit_channels) {
+      : a_(a), slabs_(a) {
     enter_tile();
   }
 
@@ -28,18 +28,9 @@ class FilterBatches {
   __device__ __forceinline__ const char* from() const { return from_; }
   __device__ __forceinline__ int bytes() const { return count_ * kStepBytes; }
 
-  /// Of a batch that comes as a box: its first channel, tap column, tap row and filter.
-  struct BoxPlace {
-    int32_t at[4];
-  };
-  __device__ __forceinline__ BoxPlace box() const {
-    const FilterTap tap = a_.filter_taps[kind_][number_];
-    return {{channel_, first_.column + tap.column, first_.row + tap.row, first_filter_}};
-  }
-
   __device__ __forceinline__ void advance() {
     from_ += bytes();
-    start(number_ + 1, left_ - count_);
+    start(left_ - count_);
     if (left_ > 0) return;
     const bool tile_ends = slabs_.slab.left == 1;
     slabs_.advance(a_);
@@ -49,8 +40,7 @@ class FilterBatches {
     } else if (slabs_.slab.enters_group) {
       enter_group();
     } else {
-      channel_ += slab_channels_;
-      start(0, steps_);
+      start(steps_);
     }
   }
 
@@ -58,9 +48,8 @@ class FilterBatches {
   static constexpr OperandTraits kTraits = traits(T::kOperands);
   static constexpr int kStepBytes = T::kFilterStep * kUnitBytes;
 
-  /// The slab's batch of that number, from which on it has so many steps.
-  __device__ __forceinline__ void start(int number, int steps) {
-    number_ = number;
+  /// A batch, from which on the slab has so many steps.
+  __device__ __forceinline__ void start(int steps) {
     left_ = steps;
     count_ = batch_of(kTraits, steps);
   }
@@ -72,29 +61,19 @@ class FilterBatches {
         a_.filters +
         (int64_t{tile.group} * a_.filter_tiles.divisor + tile.filter_tile) * a_.packed.tile_bytes +
         a_.tile.steps_before(slabs_.slab.tap_group, slabs_.slab.chunk) * kStepBytes;
-    first_filter_ =
-        tile.group * static_cast<int>(a_.filters_per_group) + tile.filter_tile * T::kShape.filters;
     enter_group();
   }
 
   __device__ __forceinline__ void enter_group() {
-    const SlabShare& slab = slabs_.slab;
-    kind_ = kind_of(a_.tile, slab.tap_group);
-    steps_ = a_.tile.steps[kind_].count;
-    first_ = first_tap(a_, slab.tap_group);
-    channel_ = slab.chunk * slab_channels_;
-    start(0, steps_);
+    steps_ = a_.tile.steps[kind_of(a_.tile, slabs_.slab.tap_group)].count;
+    start(steps_);
   }
 
   const Arguments<typename T::Element>& a_;
   SlabWalk<typename T::Element> slabs_;
   const char* from_ = nullptr;
-  int32_t first_filter_ = 0;
-  int32_t slab_channels_;
-  int kind_ = 0, steps_ = 0;  // of the tap group's slabs
-  Tap first_ = {};
-  int32_t channel_ = 0;                    // the slab's first
-  int number_ = 0, left_ = 0, count_ = 0;  // see start; and the batch's own steps
+  int steps_ = 0;             // of the tap group's slabs
+  int left_ = 0, count_ = 0;  // see start; and the batch's own steps
 };
 
 /// By bulk copies, which a thread starts.
@@ -129,26 +108,20 @@ class BulkFilters {
   FillCursor to_;
 };
 
-/// As boxes of the filter as it is, a tap of a slab's channels a batch, which a thread starts. A batch of small tiles is
-/// multiplied in less time than a hundred instructions take that wait for one another: between boxes there are few.
-/// Pairs fill a stage together with the windows (see Arguments::pairs).
+/// The boxes of a filter as it is: a batch is a tap of a slab's channels. A batch of small tiles is multiplied in less
+/// time than a hundred instructions take that wait for one another: between boxes there are few.
 template <class T>
 class FilterBoxes {
  public:
-  using Element = typename T::Element;
+  __device__ __forceinline__ explicit FilterBoxes(const Arguments<typename T::Element>& a)
+      : a_(a), slabs_(a), slab_channels_(ptx::unknown(a.tile.units * a.tile.unit_channels)) {}
 
-  /// By a whole warp.
-  __device__ __forceinline__ FilterBoxes(const Arguments<Element>& a, Block<T> block)
-      : a_(a),
-        slabs_(a),
-        to_(a.pairs ? stages(barriers().slabs, block) : stages(barriers().filters, block)),
-        bytes_(static_cast<uint32_t>(ptx::unknown(block.layout.filter_stage))),
-        slab_channels_(ptx::unknown(a.tile.units * a.tile.unit_channels)) {}
-
-  /// By a thread. All, or the first tile's where filters stay.
-  __device__ __forceinline__ void run() {
+  /// Calls bring({first channel, tap column, tap row, first filter}) for all of a block's, tile after tile; only the
+  /// first tile's where filters stay.
+  template <class Bring>
+  __device__ __forceinline__ void for_each(const Bring& bring) {
     while (!slabs_.ended(a_)) {
-      bring_group();
+      bring_group(bring);
       const int32_t tile = slabs_.number;
       slabs_.leave_group(a_);
       if (a_.tile.resident && slabs_.number != tile) return;
@@ -156,13 +129,9 @@ class FilterBoxes {
   }
 
  private:
-  template <class Ring>
-  __device__ __forceinline__ FillCursor stages(const Ring& ring, Block<T> block) const {
-    return {ring, a_.tile.filter_stages, block.filter_stage(0), block.layout.filter_stage};
-  }
-
   /// What remains of a tap group's slabs.
-  __device__ __forceinline__ void bring_group() {
+  template <class Bring>
+  __device__ __forceinline__ void bring_group(const Bring& bring) const {
     const SlabShare& slab = slabs_.slab;
     const int kind = kind_of(a_.tile, slab.tap_group);
     const int taps = a_.tile.steps[kind].count / traits(T::kOperands).batch;
@@ -180,6 +149,35 @@ class FilterBoxes {
       }
   }
 
+  const Arguments<typename T::Element>& a_;
+  SlabWalk<typename T::Element> slabs_;
+  int32_t slab_channels_;
+};
+
+/// By copies of boxes, which a thread starts. Pairs fill a stage together with the windows (see Arguments::pairs).
+template <class T>
+class BoxedFilters {
+ public:
+  using Element = typename T::Element;
+
+  /// By a whole warp.
+  __device__ __forceinline__ BoxedFilters(const Arguments<Element>& a, Block<T> block)
+      : a_(a),
+        boxes_(a),
+        to_(a.pairs ? stages(barriers().slabs, block) : stages(barriers().filters, block)),
+        bytes_(static_cast<uint32_t>(ptx::unknown(block.layout.filter_stage))) {}
+
+  /// By a thread.
+  __device__ __forceinline__ void run() {
+    boxes_.for_each([&](const int32_t(&at)[4]) { bring(at); });
+  }
+
+ private:
+  template <class Ring>
+  __device__ __forceinline__ FillCursor stages(const Ring& ring, Block<T> block) const {
+    return {ring, a_.tile.filter_stages, block.filter_stage(0), block.layout.filter_stage};
+  }
+
   __device__ __forceinline__ void bring(const int32_t (&at)[4]) {
     namespace ptx = ::cuda::ptx;
     to_.wait_for_room();
@@ -190,10 +188,9 @@ class FilterBoxes {
   }
 
   const Arguments<Element>& a_;
-  SlabWalk<Element> slabs_;
+  FilterBoxes<T> boxes_;
   FillCursor to_;
   uint32_t bytes_;  // of a batch
-  int32_t slab_channels_;
 };
 
 /// By a warp's copies of 16 bytes, for those without bulk copies.
@@ -248,23 +245,22 @@ class GatheredFilters {
  public:
   __device__ __forceinline__ GatheredFilters(const Arguments<typename T::Element>& a,
                                              Block<T> block)
-      : a_(a), block_(block), batches_(a), lane_(static_cast<int>(threadIdx.x % 32)) {}
+      : a_(a), block_(block), boxes_(a), lane_(static_cast<int>(threadIdx.x % 32)) {}
 
   __device__ __forceinline__ void run() {
-    for (; !batches_.ended(); batches_.advance()) {
+    boxes_.for_each([&](const int32_t(&at)[4]) {
       barriers().filters.wait_empty(cursor_);
-      gather();
+      gather(at);
       barriers().filters.arrive_full_by_warp(cursor_.stage);
       cursor_.advance(a_.tile.filter_stages);
-    }
+    });
   }
 
  private:
   using Moved = fused::Moved<T::kOperands>;
   static constexpr int kUnitElements = traits(T::kOperands).unit_elements;
 
-  __device__ __forceinline__ void gather() const {
-    const auto [at] = batches_.box();
+  __device__ __forceinline__ void gather(const int32_t (&at)[4]) const {
     const int64_t(&stride)[4] = a_.exact.stride;
     const Moved* from = reinterpret_cast<const Moved*>(a_.exact.data) + at[0] + at[2] * stride[2] +
                         at[1] * stride[3];
@@ -286,7 +282,7 @@ class GatheredFilters {
 
   const Arguments<typename T::Element>& a_;
   Block<T> block_;
-  FilterBatches<T> batches_;
+  FilterBoxes<T> boxes_;
   Cursor cursor_;
   int lane_;
 };

@@ -45,10 +45,8 @@ __device__ __forceinline__ void load_filters(const Arguments<typename T::Element
                                              Block<T> block) {
   if constexpr (kHasBoxes<T>) {
     if (a.filters_boxed) {
-      // Pairs are used as soon as they come; else windows are to come first, which several batches share.
-      if (!a.pairs) ptx::wait_for_kernel_before();
-      FilterBoxes<T> filters(a, block);
-      if (a.pairs) ptx::wait_for_kernel_before();
+      BoxedFilters<T> filters(a, block);
+      ptx::wait_for_kernel_before();
       if (ptx::elect()) filters.run();
       return;
     }
