@@ -127,11 +127,16 @@ __device__ __forceinline__ void named_barrier_arrive(int id, int threads) {
   asm volatile("bar.arrive %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
 
-/// All threads of a cluster that have not ended. It orders no writes (PTX ISA, barrier.cluster).
-__device__ __forceinline__ void meet_in_cluster() {
+/// All threads of a cluster that have not ended, each of which arrives and then waits for the others. It orders no
+/// writes (PTX ISA, barrier.cluster).
+__device__ __forceinline__ void arrive_in_cluster() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-  asm volatile("barrier.cluster.arrive.relaxed.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::
-                   : "memory");
+  asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
+#endif
+}
+__device__ __forceinline__ void wait_in_cluster() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
 #endif
 }
 
@@ -154,6 +159,13 @@ __device__ __forceinline__ void send(const void* from, int bytes, uint32_t to, u
       "r"(static_cast<uint32_t>(__cvta_generic_to_shared(from))), "r"(bytes), "r"(barrier)
       : "memory");
 #endif
+}
+
+/// To global memory, at once: the compiler was seen to take 16 bytes apart.
+__device__ __forceinline__ void store_word(void* to, const uint4& x) {
+  asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(x.x), "r"(x.y), "r"(x.z),
+               "r"(x.w)
+               : "memory");
 }
 
 /// *p through the read-only path if any bit is set, or zero. As one predicated instruction: a branch for each

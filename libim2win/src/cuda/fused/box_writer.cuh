@@ -80,8 +80,9 @@ class BoxWriter {
   template <class Boxes>
   __device__ __forceinline__ void finish(Sums<T::kSums>& sums, const Boxes& boxes) const {
     with_tile([&](const TileColumns<T>& columns, int64_t k, int filters) {
-      const Finisher<T> finisher(a_, columns, k, filters, block_.slots(thread_ / 32));
-      finisher.finish(sums, [&](int column, float(&addends)[4]) { take(boxes, column, addends); });
+      const Finisher<T> finisher(a_, k, filters, block_.slots(thread_ / 32));
+      finisher.finish(columns, sums,
+                      [&](int column, float(&addends)[4]) { take(boxes, column, addends); });
     });
   }
 

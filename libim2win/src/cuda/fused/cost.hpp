@@ -43,7 +43,7 @@ class CostModel {
   /// Of the kernel that packs filters, if these do not come as they are.
   double pack_cycles(const Tile& tile) const;
   /// Of adding a cluster's sums.
-  static double cluster_cycles(const Tile& tile, const KernelShape& shape);
+  static double cluster_cycles(const Tile& tile);
 
   const Problem& problem_;
   Operands operands_;

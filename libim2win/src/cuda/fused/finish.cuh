@@ -66,14 +66,9 @@ class Finisher {
   using Element = typename T::Element;
 
   /// `k`: the warp's first filter, of which so many exist. `slots`: the warp's.
-  __device__ __forceinline__ Finisher(const Arguments<Element>& a, const TileColumns<T>& columns,
-                                      int64_t k, int filters, float4* slots)
-      : a_(a),
-        columns_(columns),
-        lane_(ptx::thread_in_block() % 32),
-        k_(k),
-        filters_(filters),
-        slots_(slots + lane_) {
+  __device__ __forceinline__ Finisher(const Arguments<Element>& a, int64_t k, int filters,
+                                      float4* slots)
+      : a_(a), lane_(ptx::thread_in_block() % 32), k_(k), filters_(filters), slots_(slots + lane_) {
 #pragma unroll
     for (int half = 0; half < 2; ++half)
       bias_[half] = filter(lane_, half) < filters ? a.outputs.bias(k + filter(lane_, half)) : 0;
@@ -85,19 +80,20 @@ class Finisher {
   }
 
   /// Forms doubtful sums again (see Sums), which is rare.
-  __device__ __forceinline__ void settle(Sums<T::kSums>& sums) const {
-    for_slots(sums, [&](float4* slots, int first) {
+  __device__ __forceinline__ void settle(const TileColumns<T>& columns,
+                                         Sums<T::kSums>& sums) const {
+    for_slots(columns, sums, [&](float4* slots, int first) {
 #pragma unroll 1
       for (int i = 0; i < 4 * kThreadSlots; ++i) {
         float& own = reinterpret_cast<float*>(&slots[i / 4 * 32])[i % 4];
         const int half = i / 2 % 2;
         const auto column = [&](int lane) { return first + i / 4 * 8 + lane % 4 * 2 + i % 2; };
         const bool exists = filter(lane_, half) < filters_ &&
-                            columns_.is_output(columns_.located(column(lane_)), column(lane_));
+                            columns.is_output(columns.located(column(lane_)), column(lane_));
         const bool doubtful =
             exists && !(fabsf(own) >= (half == 0 ? sums.doubt[0] : sums.doubt[1]));
         for_lanes(doubtful, [&](int lane) {
-          const float again = columns_.sum_again(k_ + filter(lane, half), column(lane));
+          const float again = columns.sum_again(k_ + filter(lane, half), column(lane));
           if (lane_ == lane) own = again;
         });
       }
@@ -107,31 +103,33 @@ class Finisher {
   /// Makes outputs of sums. load(first, addends): the residual of the thread's four sums of eight columns, where
   /// there is one.
   template <class Load>
-  __device__ __forceinline__ void finish(Sums<T::kSums>& sums, const Load& load) const {
+  __device__ __forceinline__ void finish(const TileColumns<T>& columns, Sums<T::kSums>& sums,
+                                         const Load& load) const {
     if (a_.outputs.are_sums()) return;
     if (a_.outputs.only_adds_bias_and_clamps()) return add_and_bound(sums, bias_);
     if (a_.outputs.residual_data() != nullptr) {
-      add(sums, load);
+      add(columns, sums, load);
     } else {
-      add(sums, [](int, float(&addends)[4]) {
+      add(columns, sums, [](int, float(&addends)[4]) {
         for (float& addend : addends) addend = 0;
       });
     }
     if (a_.outputs.only_clamps()) return add_and_bound(sums, {0, 0});
-    activate(sums);
+    activate(columns, sums);
   }
 
   /// With the residual from global memory.
-  __device__ __forceinline__ void finish(Sums<T::kSums>& sums) const {
+  __device__ __forceinline__ void finish(const TileColumns<T>& columns,
+                                         Sums<T::kSums>& sums) const {
     const int64_t stride = a_.outputs.residual_strides()[1];
     const Element* const residual =
-        a_.outputs.residual_data() + columns_.first_pixel().residual + k_ * stride;
-    finish(sums, [&](int first, float(&addends)[4]) {
+        a_.outputs.residual_data() + columns.first_pixel().residual + k_ * stride;
+    finish(columns, sums, [&](int first, float(&addends)[4]) {
 #pragma unroll
       for (int i = 0; i < 2; ++i) {
         const int column = first + lane_ % 4 * 2 + i;
-        const ColumnPlace place = columns_.place(column);
-        const bool is_output = columns_.is_output(place, column);
+        const ColumnPlace place = columns.place(column);
+        const bool is_output = columns.is_output(place, column);
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
           const int filter = this->filter(lane_, half);
@@ -159,12 +157,13 @@ class Finisher {
 
   /// The residual and the bias.
   template <class Load>
-  __device__ __forceinline__ void add(Sums<T::kSums>& sums, const Load& load) const {
+  __device__ __forceinline__ void add(const TileColumns<T>& columns, Sums<T::kSums>& sums,
+                                      const Load& load) const {
     // Several times eight columns: their residuals come together.
     constexpr int kTogether = 4;
 #pragma unroll
     for (int first = 0; first < T::kShape.columns; first += 8 * kTogether) {
-      if (!columns_.has_any(first, 8 * kTogether)) continue;
+      if (!columns.has_any(first)) continue;
       __syncwarp();  // no loads from further on, for which there are no registers
       const int end = min(first + 8 * kTogether, T::kShape.columns);
       float addends[kTogether][4];
@@ -178,8 +177,9 @@ class Finisher {
     }
   }
 
-  __device__ __forceinline__ void activate(Sums<T::kSums>& sums) const {
-    for_slots(sums, [&](float4* slots, int) {
+  __device__ __forceinline__ void activate(const TileColumns<T>& columns,
+                                           Sums<T::kSums>& sums) const {
+    for_slots(columns, sums, [&](float4* slots, int) {
     // Of two slots at a time: each of an activation's steps waits for the last one.
 #pragma unroll 1
       for (int i = 0; i < kThreadSlots; i += 2) {
@@ -195,7 +195,8 @@ class Finisher {
   /// Calls use(slots of 4 sums each, the first one's column), in a loop, as what is done is long: registers have no
   /// run-time index, but slots have. Behind the last columns there is anything in them.
   template <class Use>
-  __device__ __forceinline__ void for_slots(Sums<T::kSums>& sums, const Use& use) const {
+  __device__ __forceinline__ void for_slots(const TileColumns<T>& columns, Sums<T::kSums>& sums,
+                                            const Use& use) const {
     constexpr int kColumns = 8 * kThreadSlots;
     const auto swap = [&](int at, const auto& move) {
 #pragma unroll
@@ -208,7 +209,7 @@ class Finisher {
     };
 #pragma unroll 1
     for (int first = 0; first < T::kShape.columns; first += kColumns) {
-      if (!columns_.has_any(first, kColumns)) continue;
+      if (!columns.has_any(first)) continue;
       swap(first, [](float4& slot, const float* x) { slot = make_float4(x[0], x[1], x[2], x[3]); });
       use(slots_, first);
       swap(first, [](const float4& slot, float* x) {
@@ -221,7 +222,6 @@ class Finisher {
   }
 
   const Arguments<Element>& a_;
-  const TileColumns<T>& columns_;
   int lane_;
   int64_t k_;
   int filters_;

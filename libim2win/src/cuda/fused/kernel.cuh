@@ -91,7 +91,7 @@ __device__ __forceinline__ void multiply_and_write(const Arguments<typename T::E
     const bool more = done.next() < a.tiles - static_cast<int32_t>(gridDim.x);
     multiplier.multiply(locate(a, done.next()), more, sums);
     if constexpr (kHasClusters<T>)
-      if (a.tile.cluster_bits > 0) ClusterSums<T>(a.tile, block, warpgroup).add(sums[0]);
+      if (a.tile.cluster_bits > 0) return ClusterSums<T>(a, block, warpgroup).write(sums[0]);
     const bool turn = done.count() / kEvery % 2 != 0;
     if constexpr (kHasBoxes<T> && T::kSets == 1) {
       if (a.stored) {

@@ -26,20 +26,6 @@ __device__ __forceinline__ int32_t end_slab(const Tile& tile) {
   return tile.first_slab(block_of_cluster(tile) + 1);
 }
 
-/// Of a warpgroup: those whose sums a block writes.
-struct Columns {
-  int begin, end;
-
-  __device__ __forceinline__ bool has(int column) const { return column >= begin && column < end; }
-};
-
-/// See first_eight.
-template <class T>
-__device__ __forceinline__ Columns own_columns(const Tile& tile) {
-  const int block = block_of_cluster(tile);
-  return {first_eight(tile, block) * 8, first_eight(tile, block + 1) * 8};
-}
-
 /// Where a block is among its slabs of a tile.
 struct SlabShare {
   int tap_group = 0, chunk = 0;

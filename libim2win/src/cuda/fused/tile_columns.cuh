@@ -11,7 +11,7 @@
 
 namespace im2win::cuda::fused {
 
-/// Those of a thread's warpgroup. Columns are counted from the warpgroup's first.
+/// Those of a thread's warpgroup, or some of them. Columns are counted from the first.
 template <class T>
 class TileColumns {
  public:
@@ -43,11 +43,12 @@ class TileColumns {
         images_(static_cast<int>(min(a.n - tile.n, int64_t{a.tile.images}))),
         rows_(min(a.p - tile.p, a.tile.rows)),
         columns_(min(a.q - tile.q, a.tile.columns)),
-        own_{0, a.tile.warpgroup_columns} {
-    if constexpr (kHasClusters<T>) {
-      const Columns own = own_columns<T>(a.tile);
-      own_ = {own.begin, max(min(own.end, a.tile.warpgroup_columns), own.begin)};
-    }
+        count_(a.tile.warpgroup_columns) {}
+
+  /// Only so many of the tile's columns, from one on.
+  __device__ __forceinline__ void enter(int first, int count) {
+    first_ = first;
+    count_ = count;
   }
 
   __device__ __forceinline__ ColumnPlace place(int column) const {
@@ -58,17 +59,15 @@ class TileColumns {
   __device__ __forceinline__ ColumnPlace located(int column) const {
     return located(a_, tile_.begin + first_ + column);
   }
-  /// Whether it is an output, and the block's.
+  /// Whether it is an output.
   __device__ __forceinline__ bool is_output(const ColumnPlace& place, int column) const {
-    return static_cast<unsigned>(column - own_.begin) <
-               static_cast<unsigned>(own_.end - own_.begin) &&
-           place.row < rows_ && place.column < columns_ && place.image < images_;
+    return column < count_ && place.row < rows_ && place.column < columns_ && place.image < images_;
   }
   /// Of the tile, those that exist.
   __device__ __forceinline__ int images() const { return images_; }
-  /// Whether any of so many columns from one on are the block's.
-  __device__ __forceinline__ bool has_any(int first, int columns) const {
-    return !kHasClusters<T> || (first < own_.end && first + columns > own_.begin);
+  /// Whether there are any from one on.
+  __device__ __forceinline__ bool has_any(int first) const {
+    return !kHasClusters<T> || first < count_;
   }
   /// Its place in the output, or kNowhere.
   __device__ __forceinline__ int output_at(int column) const {
@@ -108,9 +107,8 @@ class TileColumns {
   const Arguments<Element>& a_;
   Block<T> block_;
   TilePosition tile_;
-  int first_;
+  int first_, count_;
   int images_, rows_, columns_;  // of the tile that are outputs
-  Columns own_;                  // of the block
 };
 
 }  // namespace im2win::cuda::fused

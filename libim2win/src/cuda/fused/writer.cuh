@@ -35,24 +35,28 @@ class Writer {
         thread_(ptx::thread_in_block(T::kFirstMultiplier)),
         lane_(thread_ % 32),
         patch_(block.patch(thread_ / 32)),
-        columns_(a, block, tile,
-                 T::kShape.divides_columns() ? warpgroup() * a.tile.warpgroup_columns : 0) {}
+        columns_(a, block, tile, first_column()),
+        left_(static_cast<int>(a.filters_per_group) - filter()),
+        finisher_(a, k(), filters(), reinterpret_cast<float4*>(patch_.sums)),
+        output_(a.outputs.data() + columns_.first_pixel().output + k() * a.outputs.strides()[1]) {}
 
   __device__ __forceinline__ const TileColumns<T>& columns() const { return columns_; }
 
+  /// To write so many of the warpgroup's columns from one on, as if there were no others.
+  __device__ __forceinline__ void enter(int first, int count) {
+    lane_ = ptx::thread_in_block() %
+            32;  // what follows from it has no registers from one time to the next
+    columns_.enter(first_column() + first, count);
+  }
+
   __device__ __forceinline__ void write(Sums<T::kSums>& sums) {
-    const int filter = tile_.filter_tile * T::kShape.filters + first_filter();  // of the group
-    const int left = static_cast<int>(a_.filters_per_group) - filter;
-    const int filters = min(left, kPatchFilters);
-    const int64_t k = tile_.group * a_.filters_per_group + filter;
+    const int filters = this->filters();
     if (filters > 0) {
-      const Finisher<T> finisher(a_, columns_, k, filters, reinterpret_cast<float4*>(patch_.sums));
-      if (finisher.has_doubts(sums)) finisher.settle(sums);
-      finisher.finish(sums);
+      if (finisher_.has_doubts(sums)) [[unlikely]] finisher_.settle(columns_, sums);
+      finisher_.finish(columns_, sums);
     }
-    output_ = a_.outputs.data() + columns_.first_pixel().output + k * a_.outputs.strides()[1];
     if (a_.filter_word > 0 && !a_.words) {
-      const int of_warpgroup = min(left + first_filter() % kBoxedFilters, kBoxedFilters);
+      const int of_warpgroup = min(left_ + first_filter() % kBoxedFilters, kBoxedFilters);
       if (of_warpgroup <= 0) return;
       // With both, products of split operands run out of registers.
       if constexpr (kHalves)
@@ -90,6 +94,19 @@ class Writer {
   __device__ __forceinline__ int first_filter() const {
     return (T::kShape.filters >= 128 ? thread_ / 32 : thread_ % 128 / 32) * kPatchFilters +
            (T::kSets > 1 ? set_ * 128 : 0);
+  }
+  /// Likewise, in the group; and of all.
+  __device__ __forceinline__ int filter() const {
+    return tile_.filter_tile * T::kShape.filters + first_filter();
+  }
+  __device__ __forceinline__ int64_t k() const {
+    return tile_.group * a_.filters_per_group + filter();
+  }
+  /// Of the warp, that exist: none, or fewer.
+  __device__ __forceinline__ int filters() const { return min(left_, kPatchFilters); }
+  /// Of the warpgroup, in the tile.
+  __device__ __forceinline__ int first_column() const {
+    return T::kShape.divides_columns() ? warpgroup() * a_.tile.warpgroup_columns : 0;
   }
 
   /// Calls use(eight, first of its four sums, its first column in the patch) for each eight columns
@@ -246,7 +263,7 @@ class Writer {
 #pragma unroll
       for (int j = 0; j < kEach; ++j)
         if (places[j] != kNowhere)
-          *reinterpret_cast<uint4*>(output_ + places[j] + lane_ % kWords * kWordFilters) = value[j];
+          ptx::store_word(output_ + places[j] + lane_ % kWords * kWordFilters, value[j]);
     }
   }
 
@@ -281,7 +298,7 @@ class Writer {
     float* const to = patch_.sums + lane_ / 4 * kPatchPitch + lane_ % 4 * 2;
 #pragma unroll 1
     for (int first = 0; first < T::kShape.columns; first += kPatchColumns) {
-      if (!columns_.has_any(first, kPatchColumns)) continue;
+      if (!columns_.has_any(first)) continue;
       __syncwarp();
       // Registers have no run-time index; what follows is long, and there once.
 #pragma unroll
@@ -405,7 +422,9 @@ class Writer {
   int lane_;
   Patch& patch_;
   TileColumns<T> columns_;
-  Element* output_ = nullptr;  // of the tile's first pixel and the warp's first filter
+  int left_;  // filters of the group, from the warp's first on
+  Finisher<T> finisher_;
+  Element* output_;  // of the tile's first pixel and the warp's first filter
 };
 
 }  // namespace im2win::cuda::fused

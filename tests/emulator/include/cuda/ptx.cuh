@@ -27,7 +27,11 @@ void give_up_registers() {}
 template <int kRegisters>
 void take_registers() {}
 
-inline void meet_in_cluster() { emulator::meet_in_cluster(); }
+inline void store_word(void* to, const uint4& x) { *static_cast<uint4*>(to) = x; }
+
+/// Who waits arrives then, too.
+inline void arrive_in_cluster() {}
+inline void wait_in_cluster() { emulator::meet_in_cluster(); }
 
 /// The block above what an address in shared memory takes.
 constexpr int kAddressBits = 24;
