@@ -142,6 +142,8 @@ DENSE = [
             Problem(c=512, h=7, w=7, k=72, padding=same(1)),
             Problem(n=2, c=1000, h=8, w=8, k=130, r=1, s=1),
             Problem(n=8, c=2048, h=7, w=7, k=300, r=1, s=1),
+            Problem(c=1024, h=16, w=16, k=256, r=1, s=1),
+            Problem(n=2, c=992, h=16, w=8, k=200, r=1, s=1),
             Problem(c=256, h=14, w=14, k=512, stride=(2, 2), padding=same(1)),
             Problem(n=3, c=130, h=9, w=11, k=40, r=5, s=5, groups=2),
         )

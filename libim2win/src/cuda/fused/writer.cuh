@@ -52,7 +52,9 @@ class Writer {
   __device__ __forceinline__ void write(Sums<T::kSums>& sums) {
     const int filters = this->filters();
     if (filters > 0) {
-      if (finisher_.has_doubts(sums)) [[unlikely]] finisher_.settle(columns_, sums);
+      if (finisher_.has_doubts(sums)) [[unlikely]] {
+        finisher_.settle(columns_, sums);
+      }
       finisher_.finish(columns_, sums);
     }
     if (a_.filter_word > 0 && !a_.words) {
