@@ -204,6 +204,13 @@ im2win_conv2d_desc random_pixels() {
   desc.h = between(1, 20);
   desc.w = once_in(4) ? between(1, 40) : 8 * between(1, 5);
   desc.r = desc.s = 1;
+  if (once_in(3)) {  // a few tiles of many slabs, which clusters share out
+    desc.groups = desc.n = 1;
+    desc.c = 8 * between(17, 50);
+    desc.k = between(1, 150);
+    desc.h = 8;
+    desc.w = 8 * between(1, 4);
+  }
   desc.dtype = once_in(2) ? IM2WIN_FLOAT16 : IM2WIN_BFLOAT16;
   desc.input_layout = IM2WIN_NCHW;
   desc.output_layout = once_in(5) ? IM2WIN_NHWC : IM2WIN_NCHW;
