@@ -44,8 +44,8 @@ class Writer {
 
   /// To write so many of the warpgroup's columns from one on, as if there were no others.
   __device__ __forceinline__ void enter(int first, int count) {
-    lane_ = ptx::thread_in_block() %
-            32;  // what follows from it has no registers from one time to the next
+    // Read anew: what follows from it has no registers to be kept in from one time to the next.
+    lane_ = ptx::thread_in_block() % 32;
     columns_.enter(first_column() + first, count);
   }
 
