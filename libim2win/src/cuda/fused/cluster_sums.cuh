@@ -146,8 +146,8 @@ class ClusterSums {
 #pragma unroll 1
     for (int eight = 0; eight < eights_; eight += kPartEights) {
       add(eight, part.sum);
-      const int first = 8 * (first_ + eight);
-      writer.enter(first, min(8 * (eights_ - eight), a_.tile.warpgroup_columns - first));
+      const int first = 8 * (first_ + eight), count = 8 * min(eights_ - eight, kPartEights);
+      writer.enter(first, min(count, a_.tile.warpgroup_columns - first));
       writer.write(part);
     }
   }
