@@ -127,40 +127,6 @@ __device__ __forceinline__ void named_barrier_arrive(int id, int threads) {
   asm volatile("bar.arrive %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
 
-/// All threads of a cluster that have not ended, each of which arrives and then waits for the others. It orders no
-/// writes (PTX ISA, barrier.cluster).
-__device__ __forceinline__ void arrive_in_cluster() {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-  asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
-#endif
-}
-__device__ __forceinline__ void wait_in_cluster() {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-  asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
-#endif
-}
-
-/// Of what another block of the cluster has where p is in this one (PTX ISA, mapa).
-__device__ __forceinline__ uint32_t shared_address_in_cluster(const void* p, int block) {
-  uint32_t address = static_cast<uint32_t>(__cvta_generic_to_shared(p));
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-  asm("mapa.shared::cluster.u32 %0, %0, %1;" : "+r"(address) : "r"(block));
-#endif
-  return address;
-}
-
-/// So many bytes to such an address, by a thread; they count at an mbarrier of the same block when they are
-/// there (PTX ISA, cp.async.bulk).
-__device__ __forceinline__ void send(const void* from, int bytes, uint32_t to, uint32_t barrier) {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-  asm volatile(
-      "cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%0], [%1], %2, "
-      "[%3];" ::"r"(to),
-      "r"(static_cast<uint32_t>(__cvta_generic_to_shared(from))), "r"(bytes), "r"(barrier)
-      : "memory");
-#endif
-}
-
 /// To global memory, at once: the compiler was seen to take 16 bytes apart.
 __device__ __forceinline__ void store_word(void* to, const uint4& x) {
   asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(x.x), "r"(x.y), "r"(x.z),

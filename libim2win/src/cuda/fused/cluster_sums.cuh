@@ -7,6 +7,7 @@
 
 #include <cstdint>
 
+#include "cuda/cluster.cuh"
 #include "cuda/fused/arguments.cuh"
 #include "cuda/fused/block.cuh"
 #include "cuda/fused/slabs.cuh"

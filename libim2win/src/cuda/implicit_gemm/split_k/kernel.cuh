@@ -7,6 +7,7 @@
 #include "cuda/implicit_gemm/split_k/mma_sums.cuh"
 #include "cuda/implicit_gemm/split_k/places.cuh"
 #include "cuda/implicit_gemm/split_k/ptx.cuh"
+#include "cuda/ptx.cuh"
 
 extern __shared__ __align__(16) char dynamic_shared_memory[];
 

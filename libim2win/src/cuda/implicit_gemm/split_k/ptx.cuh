@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "cuda/ptx.cuh"
+#include "cuda/cluster.cuh"
 
 namespace im2win::cuda::implicit_gemm::split_k {
 
