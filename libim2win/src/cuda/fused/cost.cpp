@@ -10,9 +10,9 @@
 namespace im2win::cuda::fused {
 
 // They fit the times of about 900 tiles of the paper's and ResNet-50's layers on an H200, those of split operands
-// of 190, and of 130 that are held, at batches of 8 to 128; those of 290 of TF32 in NCHW and 630 in boxes what tiles of a
-// layer take beside each other, as those of 16 bits, of 750 in boxes, 420 of transposed lines (and 710 for the tables of
-// runs), and, on an H100, of rows of pixels.
+// of 190, and of 130 that are held, at batches of 8 to 128; those of 290 of TF32 in NCHW (of many tiles, of 700) and 630 in boxes
+// what tiles of a layer take beside each other, as those of 16 bits, of 750 in boxes, 420 of transposed lines (and 710 for
+// the tables of runs), and, on an H100, of rows of pixels.
 struct CostModel::Rates {
   double norm;             // see cycles()
   double batch, slab_end;  // cycles of a warpgroup that multiplies, beside those of products
@@ -167,6 +167,42 @@ const CostModel::Rates& CostModel::rates(const Tile& tile, bool copied) const {
   };
   static constexpr Rates kPlacedSplit = placed(kSplit, 1200, 2.3, 1.4);
   static constexpr Rates kPlacedTf32 = placed(kGatheredTf32, 0, 1.35, 1.12);
+  // Of many tiles: what writes, twice the bytes of 16 bits, waits for memory many times as long as it takes to get there.
+  static constexpr Rates kManyPlacedTf32 = {.norm = 4.6,
+                                            .batch = 10,
+                                            .slab_end = 0,
+                                            .filters = 1.0 / 200,
+                                            .boxed_slab = 760,
+                                            .boxed_unit = 0.865,
+                                            .group = 500,
+                                            .placed_unit = 0.4,
+                                            .latency = 3840,
+                                            .filter_latency = 1650,
+                                            .few_threads = 1.17,
+                                            .tile = 765,
+                                            .column = 0,
+                                            .odd_column = 4.7,
+                                            .piece = 59,
+                                            .alone = 9.2,
+                                            .start = kTables};
+  // Of single pixels.
+  static constexpr Rates kManyPlacedTf32Pixels = {.norm = 3.35,
+                                                  .batch = 24,
+                                                  .slab_end = 600,
+                                                  .filters = 1.0 / 400,
+                                                  .boxed_slab = 674,
+                                                  .boxed_unit = 1,
+                                                  .group = 2,
+                                                  .placed_unit = 1.87,
+                                                  .latency = 1856,
+                                                  .filter_latency = 1236,
+                                                  .few_threads = 1.33,
+                                                  .tile = 690,
+                                                  .column = 3.1,
+                                                  .odd_column = 7.6,
+                                                  .piece = 76,
+                                                  .alone = 5.1,
+                                                  .start = kTables};
   static constexpr Rates kTransposed = {.norm = 1.73,
                                         .batch = 83,
                                         .slab_end = 14,
@@ -189,11 +225,23 @@ const CostModel::Rates& CostModel::rates(const Tile& tile, bool copied) const {
   if (tile.pixel_rows) return kPixelRows;
   if (tile.boxed()) return is_tf32 ? kBoxedTf32 : kBoxed;
   if (tile.held) return kHeld;
-  if (has_unit_offsets(tile, operands_)) return is_tf32 ? kPlacedTf32 : kPlacedSplit;
+  if (has_unit_offsets(tile, operands_)) {
+    if (!is_tf32) return kPlacedSplit;
+    if (!has_many_tiles()) return kPlacedTf32;
+    return problem_.r == 1 && problem_.s == 1 ? kManyPlacedTf32Pixels : kManyPlacedTf32;
+  }
   if (split_) return kSplit;
   if (copied) return kCopied;
   // What was fitted is of bulk copies; the portable kernel keeps what it had.
   return is_tf32 && chip_.bulk_copies ? kGatheredTf32 : kGathered;
+}
+
+bool CostModel::has_many_tiles() const {
+  constexpr int64_t kFilters = 64, kFewChannels = 32;
+  constexpr double kColumns = 480;  // of two warpgroups
+  const auto filters = double(problem_.groups * ceil_div(problem_.k_per_group(), kFilters));
+  return problem_.c_per_group() >= kFewChannels &&
+         double(problem_.output_pixels()) * filters > kColumns * chip_.multiprocessors;
 }
 
 double CostModel::cycles(const Tile& tile, const KernelShape& shape) const {

@@ -25,6 +25,8 @@ class CostModel {
  private:
   struct Rates;
 
+  /// Whether all multiprocessors have several tiles, whatever these are, of channels that are several slabs.
+  bool has_many_tiles() const;
   /// Where units are copied as they are, come as boxes, or are transposed; or not.
   const Rates& rates(const Tile& tile, bool copied) const;
   bool copies(const Tile& tile) const {
