@@ -149,8 +149,9 @@ constexpr Chip kLeastChip = {1, 227 * 1024, true};
 }  // namespace
 }  // namespace fused::stem
 
-std::string refuse_stem(const Problem& problem) {
+std::string refuse_stem(const Problem& given) {
   using namespace fused::stem;
+  const Problem problem = as_computed(given);
   if (std::string reason = fused::refuse_operands(problem); !reason.empty()) return reason;
   if (std::string reason = refuse_windows(problem); !reason.empty()) return reason;
   StemChoice choice;
@@ -162,8 +163,9 @@ std::string refuse_stem(const Problem& problem) {
   return "";
 }
 
-std::unique_ptr<Convolution> configure_stem(const Problem& problem, const Target& target) {
+std::unique_ptr<Convolution> configure_stem(const Problem& given, const Target& target) {
   using namespace fused::stem;
+  const Problem problem = as_computed(given);
   const fused::Chip chip = {multiprocessors(target.device), shared_bytes_of_block(target.device),
                             true};
   const auto configure =

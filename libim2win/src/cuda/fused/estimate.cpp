@@ -54,7 +54,7 @@ double start(const Problem& problem, const Problem& merged) {
   const bool has_pixels = problem.input.stride[1] == 1;
   const bool is_for_stem = problem.c_per_group() <= stem::kMaxChannels && stem::is_faster(problem);
   constexpr double kStemTap = 0.01;
-  if (is_for_stem && is_split(problem)) return stem::has_runs(problem) ? 8 : 9;
+  if (is_for_stem && is_split(stem::as_computed(problem))) return stem::has_runs(problem) ? 8 : 9;
   if (is_for_stem) return has_pixels ? 5 : 6 + kStemTap * double(problem.window_elements());
   if (is_split(problem)) return is_pixel(problem) ? 13 : 15.5;
   if (has_rows_of_pixels(problem)) return reads_words(problem) ? 3 : 5.5;
@@ -90,7 +90,7 @@ double band_microseconds(const Problem& problem, int output_rows) {
 
 /// Of im2win_stem: its chunks of rows of pixels, which may be partly empty.
 double stem_microseconds(const Problem& problem) {
-  if (stem::has_runs(problem)) return run_microseconds(problem);
+  if (stem::has_runs(problem)) return run_microseconds(stem::as_computed(problem));
   if (const int rows = stem::output_rows(problem, stem::kDenseRaw); rows > 1)
     return band_microseconds(problem, rows);
   constexpr int64_t kChunk = 56;

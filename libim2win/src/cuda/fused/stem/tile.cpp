@@ -215,11 +215,16 @@ bool has_dense_windows(const Problem& problem) {
 }
 
 bool has_runs(const Problem& problem) {
-  const Operands operands = operands_of(problem);
   // Nine products are too few for it: see refuse_operands().
-  const bool is_refused = operands == Operands::kSplit && problem.c_per_group() == 1;
-  return operands != Operands::kTf32 && !is_refused && problem.groups == 1 &&
-         has_dense_windows(problem) && suits_runs(problem);
+  const bool is_refused = problem.dtype == IM2WIN_FLOAT32 && problem.c_per_group() == 1;
+  return !is_refused && problem.groups == 1 && has_dense_windows(problem) && suits_runs(problem);
+}
+
+Problem as_computed(const Problem& problem) {
+  Problem computed = problem;
+  if (operands_of(problem) == Operands::kTf32 && has_runs(problem))
+    computed.math = IM2WIN_MATH_FP32;
+  return computed;
 }
 
 bool has_pairs(const Problem& problem, const KernelShape& shape) {

@@ -176,6 +176,10 @@ bool has_dense_windows(const Problem& problem);
 /// Whether im2win_stem, where it is chosen, has runs of all outputs of an image.
 bool has_runs(const Problem& problem);
 
+/// What im2win_stem makes of it: runs in TF32 are computed as in float32. Of 27 elements TF32 makes as many products as
+/// these need, and bands of twice the bytes; the kernel would be another one, and no faster.
+Problem as_computed(const Problem& problem);
+
 /// Of dense bands: whether all rows of the input begin at words of two elements, if it does, and are whole ones of them, and
 /// windows of neighbouring positions, the first of which is even, are in a row.
 bool has_pairs(const Problem& problem, const KernelShape& shape);
