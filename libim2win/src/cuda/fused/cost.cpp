@@ -238,7 +238,7 @@ const CostModel::Rates& CostModel::rates(const Tile& tile, bool copied) const {
 
 bool CostModel::has_many_tiles() const {
   constexpr int64_t kFilters = 64, kFewChannels = 32;
-  constexpr double kColumns = 480;  // of two warpgroups
+  constexpr double kColumns = 300;  // of such filters, about a tile of 128
   const auto filters = double(problem_.groups * ceil_div(problem_.k_per_group(), kFilters));
   return problem_.c_per_group() >= kFewChannels &&
          double(problem_.output_pixels()) * filters > kColumns * chip_.multiprocessors;
