@@ -315,6 +315,24 @@ void check_pairs() {
   }
 }
 
+/// TF32 where outputs are runs, which are of rows of pixels.
+void check_computed() {
+  const auto math_of = [](Problem problem, im2win_math math, bool nhwc) {
+    problem.dtype = IM2WIN_FLOAT32;
+    problem.math = math;
+    if (nhwc) set_channels_last(problem);
+    return stem::as_computed(problem).math;
+  };
+  const Problem conv3 = make_problem(3, 227, 64, 7, 7, 2, 2);
+  const Problem conv7 = make_problem(3, 224, 64, 3, 3, 1, 1);
+  const Problem grey = make_problem(1, 224, 64, 3, 3, 1, 1);
+  expect(math_of(conv7, IM2WIN_MATH_TF32, false) == IM2WIN_MATH_FP32, "runs of TF32");
+  expect(math_of(conv7, IM2WIN_MATH_TF32, true) == IM2WIN_MATH_TF32, "but not of filters");
+  expect(math_of(conv3, IM2WIN_MATH_TF32, false) == IM2WIN_MATH_TF32, "nor of 7 x 7");
+  expect(math_of(grey, IM2WIN_MATH_TF32, false) == IM2WIN_MATH_TF32, "nor of nine elements");
+  expect(math_of(conv7, IM2WIN_MATH_FP32, false) == IM2WIN_MATH_FP32, "runs of float32");
+}
+
 /// The paper's layers, and others that come first in networks.
 void check_choice() {
   const auto is_chosen = [](const Problem& layer, im2win_dtype dtype, im2win_math math, bool nhwc) {
@@ -368,6 +386,7 @@ int main() {
   check_filters();
   check_rows();
   check_pairs();
+  check_computed();
   check_choice();
   check_blocks();
   expect(!check(make_problem(5, 61, 64, 16, 16, 16, 4), Operands::kHalf), "a band of many steps");
