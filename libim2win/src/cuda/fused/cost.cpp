@@ -41,7 +41,8 @@ struct CostModel::Rates {
   double word_column = 25;  // of filters that are neighbours
   double plane_tile = 0;    // or of whole planes
   double stored_tile = 0, stored_column = 0;
-  double alone = 0;  // part of the writing while nothing multiplies, unless warpgroups take turns
+  // How much of the writing nothing multiplies during, unless warpgroups take turns; above 1, what it waits for besides.
+  double alone = 0;
   double last_column = 0;  // and of 128 filters of a column of the last tile, which nothing hides
   // Before all that, as tables are made, and instructions gone through for the first time take ten cycles each: more
   // than where rows of pixels are boxes.
