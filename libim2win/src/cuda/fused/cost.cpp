@@ -10,9 +10,9 @@
 namespace im2win::cuda::fused {
 
 // They fit the times of about 900 tiles of the paper's and ResNet-50's layers on an H200, those of split operands
-// of 190, and of 130 that are held, at batches of 8 to 128; those of 290 of TF32 in NCHW (of many tiles, of 700) and 630 in boxes
-// what tiles of a layer take beside each other, as those of 16 bits, of 750 in boxes, 420 of transposed lines (and 710 for
-// the tables of runs), and, on an H100, of rows of pixels.
+// of 190, and of 130 that are held, at batches of 8 to 128; those of 290 of TF32 in NCHW (of many tiles, of 700) and
+// 630 in boxes what tiles of a layer take beside each other, as those of 16 bits, of 750 in boxes, 420 of transposed
+// lines (and 710 for the tables of runs), and, on an H100, of rows of pixels.
 struct CostModel::Rates {
   double norm;             // see cycles()
   double batch, slab_end;  // cycles of a warpgroup that multiplies, beside those of products

@@ -25,7 +25,7 @@ class CostModel {
  private:
   struct Rates;
 
-  /// Whether all multiprocessors have several tiles, whatever these are, of channels that are several slabs.
+  /// Whether all multiprocessors have about a tile or more, whatever tiles are, of channels that are several slabs.
   bool has_many_tiles() const;
   /// Where units are copied as they are, come as boxes, or are transposed; or not.
   const Rates& rates(const Tile& tile, bool copied) const;
