@@ -31,6 +31,10 @@ DENSE = [
     # Of im2win_fused, rows of pixels of fewer channels than a slab has, in NCHW.
     Problem(c=24, h=14, w=20, k=136, r=1, s=1),
     Problem(c=8, h=12, w=24, k=48, r=1, s=1),
+    # Of im2win_fused, rows of patches as channels, in NCHW.
+    Problem(n=3, c=3, h=64, w=112, k=136, r=16, s=16, stride=(16, 16)),
+    Problem(n=2, c=3, h=42, w=56, k=72, r=14, s=14, stride=(14, 14)),
+    Problem(n=2, c=16, h=24, w=48, k=130, r=8, s=8, stride=(8, 8)),
     # Of im2win_fused, warpgroups that take turns, with several tiles a block, and sets of filters.
     Problem(n=12, c=16, h=60, w=60, k=64, padding=same(1)),
     Problem(n=5, c=16, h=60, w=60, k=136, padding=same(1)),

@@ -126,7 +126,8 @@ void check_products() {
     const Problem problem =
         make_problem(1, between(6, 9), between(6, 9), windows, static_cast<Layout>(i % 4));
     const Problem columns = with_columns_as_channels(problem);
-    for (const Problem& form : {columns, with_rows_as_columns(columns)}) {
+    for (const Problem& form :
+         {columns, with_rows_as_columns(columns), with_planes_as_rows(problem)}) {
       expect(places(form) == places(problem), "outputs of patches are where they were");
       expect(products(form) == products(problem), "and the same sums");
     }
@@ -151,6 +152,26 @@ void check_patches() {
          "columns with channels between");
   expect(form_of(3, 8, 12, {4, 3, 4}, Layout::kNhwc) == Sizes{8, 8, 12, 4, 3},
          "windows of less than a step");
+}
+
+void check_planes() {
+  const auto form_of = [](int64_t h, int64_t w, Windows windows, Layout layout) {
+    const Problem form = with_planes_as_rows(make_problem(3, h, w, windows, layout));
+    return std::array<int64_t, 7>{form.c, form.h,          form.w,         form.r,
+                                  form.s, form.dilation_h, form.dilation_w};
+  };
+  using Sizes = std::array<int64_t, 7>;
+  expect(form_of(8, 12, {4, 4, 4}, Layout::kNchw) == Sizes{4, 16, 12, 8, 4, 2, 3},
+         "planes: a channel's rows below the last one's");
+  expect(form_of(6, 6, {3, 2, 3}, Layout::kNchw) == Sizes{8, 6, 6, 3, 2, 1, 1},
+         "windows that are no step's");
+  expect(form_of(9, 12, {4, 4, 4}, Layout::kNchw) == Sizes{8, 9, 12, 4, 4, 1, 1},
+         "rows that no patch has between channels");
+  expect(form_of(8, 13, {4, 4, 4}, Layout::kNchw) == Sizes{8, 8, 13, 4, 4, 1, 1},
+         "and columns between rows");
+  expect(form_of(8, 12, {4, 4, 4, 4}, Layout::kNchw) == Sizes{8, 8, 12, 4, 4, 1, 1}, "padding");
+  expect(form_of(8, 12, {4, 4, 4}, Layout::kNhwc) == Sizes{8, 8, 12, 4, 4, 1, 1},
+         "columns with channels between");
 }
 
 void check_sizes() {
@@ -186,6 +207,7 @@ int main() {
   check_places();
   check_products();
   check_patches();
+  check_planes();
   check_sizes();
   check_groups();
   return failures == 0 ? 0 : 1;

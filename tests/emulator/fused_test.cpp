@@ -258,6 +258,25 @@ im2win_conv2d_desc random_rows() {
   return desc;
 }
 
+/// Windows that are their steps, of planes.
+im2win_conv2d_desc random_patches() {
+  im2win_conv2d_desc desc = default_desc();
+  desc.n = between(1, 3);
+  desc.c = once_in(4) ? 8 : between(1, 5);
+  desc.k = once_in(2) ? 64 * between(1, 3) : between(1, 140);
+  desc.r = desc.stride_h = between(1, 9);
+  desc.s = desc.stride_w = once_in(3) ? between(2, 18) : 8 * between(1, 3);
+  desc.h = desc.r * between(1, 5);
+  desc.w = desc.s * between(1, 9);
+  const int32_t dtypes[] = {IM2WIN_FLOAT32, IM2WIN_FLOAT16, IM2WIN_BFLOAT16};
+  desc.dtype = dtypes[between(0, 2)];
+  desc.math = desc.dtype == IM2WIN_FLOAT32 && once_in(2) ? IM2WIN_MATH_TF32 : IM2WIN_MATH_FP32;
+  desc.input_layout = IM2WIN_NCHW;
+  desc.output_layout = once_in(4) ? IM2WIN_NHWC : IM2WIN_NCHW;
+  desc.filter_layout = once_in(8) ? IM2WIN_NHWC : IM2WIN_NCHW;
+  return desc;
+}
+
 im2win_conv2d_desc random_windows() {
   im2win_conv2d_desc desc = default_desc();
   const bool has_small_groups = once_in(5);
@@ -290,6 +309,7 @@ im2win_conv2d_desc random_shape(bool is_stem) {
   if (is_stem && once_in(4)) return random_rows();
   if (!is_stem && once_in(4)) return random_pixels();
   if (!is_stem && once_in(8)) return random_lines();
+  if (!is_stem && once_in(8)) return random_patches();
   if (!is_stem && once_in(2)) return random_boxes();
 
   im2win_conv2d_desc desc = is_stem ? random_stem() : random_windows();

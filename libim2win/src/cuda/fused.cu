@@ -144,6 +144,9 @@ Tiled choose(const Problem& problem, const Kernels<Element>& kernels, const Chip
   const Problem patches = with_rows_as_columns(with_columns_as_channels(problem));
   const bool differs = patches.c != problem.c || patches.r != problem.r;
   if (differs && has_quick_units(patches, kernels.operands)) consider_forms(patches);
+  const Problem planes = with_planes_as_rows(problem);
+  if (planes.stride_w != problem.stride_w && planes.c >= traits(kernels.operands).unit_elements)
+    consider_forms(planes);
   int64_t groups = problem.groups;
   for (const int64_t filters : {64, 128}) {
     const Problem merged = with_merged_groups(problem, filters);

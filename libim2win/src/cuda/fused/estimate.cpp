@@ -39,13 +39,18 @@ bool has_rows_of_pixels(const Problem& problem) {
          problem.input.stride[1] != 1;
 }
 
+/// Whether rows of windows are words of neighbours, and channels to be: see with_planes_as_rows.
+bool has_rows_of_words(const Problem& problem) {
+  return problem.s % kWord == 0 && with_planes_as_rows(problem).stride_w != problem.stride_w;
+}
+
 /// Windows of few channels that have no inputs in common: most of a line that is read is none of a unit's. As channels,
 /// columns are in whole words what they are.
 bool is_patch(const Problem& problem) {
   constexpr int64_t kFewChannels = 8, kLongStep = 8;
   const bool has_words = problem.dtype != IM2WIN_FLOAT32 && problem.input.stride[1] == 1 &&
                          problem.c_per_group() * (problem.stride_w % kWord) % kWord == 0;
-  return problem.c_per_group() < kFewChannels && !has_words &&
+  return problem.c_per_group() < kFewChannels && !has_words && !has_rows_of_words(problem) &&
          std::min(problem.stride_h, problem.stride_w) >= kLongStep;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <utility>
 
 #include "cuda/fused/refusals.hpp"
 #include "cuda/fused/tile.hpp"
@@ -140,6 +141,30 @@ Problem with_rows_as_columns(Problem problem) {
   input.size[3] = problem.w = w;
   filter.size[2] = problem.r = 1;
   problem.stride_h = 1;
+  return problem;
+}
+
+Problem with_planes_as_rows(Problem problem) {
+  Tensor &input = problem.input, &filter = problem.filter;
+  if (problem.c == 1 || problem.s == 1 || problem.groups > 1 || problem.is_padded() ||
+      problem.r != problem.stride_h || problem.s != problem.stride_w || problem.dilation_h > 1 ||
+      problem.dilation_w > 1 || input.stride[3] != 1 || filter.stride[3] != 1 ||
+      input.stride[2] < problem.s || input.stride[2] % problem.s != 0)
+    return problem;
+  const int64_t step = problem.r * input.stride[2];
+  if (input.stride[1] < step || input.stride[1] % step != 0) return problem;
+  const int64_t below = input.stride[1] / step, beside = input.stride[2] / problem.s;
+  const int64_t h = (problem.c - 1) * below + problem.p, w = (problem.r - 1) * beside + problem.q;
+  if (std::max(h, w) >= kMaxSize) return problem;
+  input = {{problem.n, problem.s, h, w}, {input.stride[0], 1, step, problem.s}};
+  filter = {{problem.k, problem.s, problem.c, problem.r},
+            {filter.stride[0], 1, filter.stride[1], filter.stride[2]}};
+  problem.c = std::exchange(problem.s, std::exchange(problem.r, problem.c));
+  problem.h = h;
+  problem.w = w;
+  problem.stride_h = problem.stride_w = 1;
+  problem.dilation_h = below;
+  problem.dilation_w = beside;
   return problem;
 }
 

@@ -27,6 +27,11 @@ Problem with_columns_as_channels(Problem problem);
 /// width apart, and no window meets two rows.
 Problem with_rows_as_columns(Problem problem);
 
+/// Of planes: columns of a window's step as channels, its rows side by side as one, and its channels' rows below each
+/// other, where columns are neighbours and windows their steps: each tap is a row of the window, whose elements are
+/// neighbours.
+Problem with_planes_as_rows(Problem problem);
+
 /// Groups side by side as one, of at most so many filters, whose filters are zero outside their own channels
 /// (see has_merged_groups): products have tiles of filters, most of which would be none of a small group's.
 Problem with_merged_groups(Problem problem, int64_t filters);
