@@ -131,20 +131,29 @@ class RowMultiplier {
     }
   }
 
-  /// How many bands windows meet that usually take so many steps: of 3, 7 and, pixel-major, 11 taps. 0: any
-  /// number.
-  static constexpr int usual_bands(int batches, int batch_steps) {
-    if (T::kShape.pixel_major) return batches > 1 && batch_steps == 3 ? 3 : 0;
-    return batches > 1 ? 0 : batch_steps == 2 ? 2 : 4;
+  /// How many bands windows meet, from the least to the most, that usually take so many steps: of 3, 5 to 7 and,
+  /// pixel-major, 11 taps. 0: any number.
+  struct UsualBands {
+    int least, most;
+  };
+  static constexpr UsualBands usual_bands(int batches, int batch_steps) {
+    if (T::kShape.pixel_major)
+      return batches > 1 && batch_steps == 3 ? UsualBands{3, 3} : UsualBands{};
+    if (batches > 1) return {};
+    return batch_steps == 2 ? UsualBands{2, 2} : UsualBands{batch_steps == 3 ? 3 : 4, 4};
   }
 
   template <int kBatches, int kSteps, class Issued>
   __device__ __forceinline__ void multiply_row(const Row& row, int set, Sums<T::kSums>& sums,
                                                const Issued& issued) {
     if constexpr (kSplit) {
-      constexpr int kUsual = usual_bands(kBatches, kSteps);
-      if constexpr (kUsual > 0)
-        if (a_.bands.count == kUsual) return multiply_bands<kBatches, kSteps, kUsual>(row, sums);
+      constexpr UsualBands kUsual = usual_bands(kBatches, kSteps);
+      if constexpr (kUsual.most > 0)
+        if (a_.bands.count == kUsual.most)
+          return multiply_bands<kBatches, kSteps, kUsual.most>(row, sums);
+      if constexpr (kUsual.least < kUsual.most)
+        if (a_.bands.count == kUsual.least)
+          return multiply_bands<kBatches, kSteps, kUsual.least>(row, sums);
       multiply_bands<kBatches, kSteps>(row, sums);
     } else {
       multiply_whole<kBatches * kSteps>(row, set, sums, issued);
