@@ -41,9 +41,13 @@ void check_choice() {
   expect(is_chosen(layer(1, 960, 7, 320, 1)), "long windows, which clusters share");
   expect(!is_chosen(layer(1, 512, 28, 512, 3)), "much to multiply");
   expect(!is_chosen(layer(64, 32, 112, 64, 1)), "many pixels");
-  Problem patches = dense_layer(1, 3, 224, 768, 16, 0, 16);
-  patches.filter = dense(768, 3, 16, 16, false);
-  expect(is_chosen(patches), "patches");
+  const auto patches = [](int64_t size) {
+    Problem problem = dense_layer(1, 3, 224, 768, size, 0, size);
+    problem.filter = dense(768, 3, size, size, false);
+    return problem;
+  };
+  expect(is_chosen(patches(14)), "patches whose rows are no words");
+  expect(!is_chosen(patches(16)), "patches whose rows are");
   expect(is_chosen(layer(64, 512, 56, 512, 3), IM2WIN_FLOAT64), "float64");
   Problem far = layer(1, 96, 56, 24, 1);
   far.input.stride[1] = int64_t{1} << 40;
