@@ -133,6 +133,7 @@ STEMS = [
 
 # Windows that are their steps: on CUDA rows of such windows become channels, also of as many
 # elements as there are channels, of some that are no words, and where rows are none of a window's.
+# The last are too large for tiles of some GPUs as they are.
 PATCHES = [
     Problem(n=3, c=3, h=48, w=64, k=70, r=16, s=16, stride=(16, 16)),
     Problem(n=2, c=3, h=28, w=42, k=33, r=14, s=14, stride=(14, 14)),
@@ -140,6 +141,7 @@ PATCHES = [
     Problem(n=2, c=8, h=24, w=16, k=8, r=8, s=8, stride=(8, 8)),
     Problem(n=2, c=2, h=4, w=48, k=9, r=2, s=24, stride=(2, 24)),
     Problem(c=5, h=38, w=36, k=20, r=12, s=12, stride=(12, 12)),
+    Problem(c=3, h=64, w=96, k=20, r=32, s=32, stride=(32, 32)),
 ]
 
 GEOMETRY = [

@@ -266,6 +266,7 @@ im2win_conv2d_desc random_patches() {
   desc.k = once_in(2) ? 64 * between(1, 3) : between(1, 140);
   desc.r = desc.stride_h = between(1, 9);
   desc.s = desc.stride_w = once_in(3) ? between(2, 18) : 8 * between(1, 3);
+  if (once_in(4)) desc.r = desc.s = desc.stride_h = desc.stride_w = 32;
   desc.h = desc.r * between(1, 5);
   desc.w = desc.s * between(1, 9);
   const int32_t dtypes[] = {IM2WIN_FLOAT32, IM2WIN_FLOAT16, IM2WIN_BFLOAT16};

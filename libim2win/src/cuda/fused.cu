@@ -1,6 +1,7 @@
 // im2win_fused: windows formed on chip from the input as it is.
 
 #include <algorithm>
+#include <optional>
 #include <vector>
 
 #include "checked.hpp"
@@ -115,6 +116,13 @@ bool has_quick_units(const Problem& problem, Operands operands) {
          copied_bytes(problem, operands) > 0;
 }
 
+/// Patches whose rows are units or more, as channels.
+std::optional<Problem> patches_of_planes(const Problem& problem, Operands operands) {
+  const Problem planes = with_planes_as_rows(problem);
+  if (planes.stride_w == problem.stride_w || planes.c < traits(operands).unit_elements) return {};
+  return planes;
+}
+
 /// A problem, perhaps in another form, and the tile for it.
 struct Tiled {
   Problem problem;
@@ -144,9 +152,7 @@ Tiled choose(const Problem& problem, const Kernels<Element>& kernels, const Chip
   const Problem patches = with_rows_as_columns(with_columns_as_channels(problem));
   const bool differs = patches.c != problem.c || patches.r != problem.r;
   if (differs && has_quick_units(patches, kernels.operands)) consider_forms(patches);
-  const Problem planes = with_planes_as_rows(problem);
-  if (planes.stride_w != problem.stride_w && planes.c >= traits(kernels.operands).unit_elements)
-    consider_forms(planes);
+  if (const auto planes = patches_of_planes(problem, kernels.operands)) consider_forms(*planes);
   int64_t groups = problem.groups;
   for (const int64_t filters : {64, 128}) {
     const Problem merged = with_merged_groups(problem, filters);
@@ -163,10 +169,14 @@ template <fused::Instructions kInstructions>
 std::string refuse_fused(const Problem& problem) {
   using namespace fused;
   if (std::string reason = refuse_operands(problem); !reason.empty()) return reason;
-  TileChoice choice;
-  const Problem merged = with_merged_images(problem);
-  if (!with_kernels<kInstructions>(merged, [&](const auto& kernels) {
-        return choose(merged, kernels, least_chip(kInstructions), choice);
+  const auto has_tile = [](const auto& kernels, const Problem& form) {
+    TileChoice choice;
+    return choose(form, kernels, least_chip(kInstructions), choice);
+  };
+  if (!with_kernels<kInstructions>(problem, [&](const auto& kernels) {
+        if (has_tile(kernels, with_merged_images(problem))) return true;
+        const auto planes = patches_of_planes(problem, kernels.operands);
+        return planes && has_tile(kernels, *planes);
       }))
     return text("takes no filters of ", problem.r, " x ", problem.s, " with these steps");
   return "";
