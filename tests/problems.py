@@ -131,9 +131,8 @@ STEMS = [
     Problem(n=2, c=6, h=23, w=19, k=34, r=5, s=5, padding=same(2), groups=2),
 ]
 
-# Windows that are their steps: on CUDA rows of such windows become channels, also of as many
-# elements as there are channels, of some that are no words, and where rows are none of a window's.
-# The last are too large for tiles of some GPUs as they are.
+# Windows that are their steps: on CUDA rows of such windows become channels, also where they have
+# as many elements as there are channels, or are no words; but not where rows are left below them.
 PATCHES = [
     Problem(n=3, c=3, h=48, w=64, k=70, r=16, s=16, stride=(16, 16)),
     Problem(n=2, c=3, h=28, w=42, k=33, r=14, s=14, stride=(14, 14)),

@@ -50,8 +50,8 @@ bool is_patch(const Problem& problem) {
   constexpr int64_t kFewChannels = 8, kLongStep = 8;
   const bool has_words = problem.dtype != IM2WIN_FLOAT32 && problem.input.stride[1] == 1 &&
                          problem.c_per_group() * (problem.stride_w % kWord) % kWord == 0;
-  return problem.c_per_group() < kFewChannels && !has_words && !has_rows_of_words(problem) &&
-         std::min(problem.stride_h, problem.stride_w) >= kLongStep;
+  return problem.c_per_group() < kFewChannels && !has_words &&
+         std::min(problem.stride_h, problem.stride_w) >= kLongStep && !has_rows_of_words(problem);
 }
 
 /// What it takes at least, however little there is to do.
