@@ -18,7 +18,8 @@ using namespace im2win;
 using namespace im2win::cuda::fused;
 
 constexpr KernelShape kPixelShapes[] = {
-    {.filters = 128, .columns = 128, .staging_warpgroups = 1, .pixel_rows = true},
+    {.filters = 128, .columns = 128, .pixel_rows = true},
+    {.filters = 128, .columns = 200, .least_columns = 136, .pixel_rows = true},
     {.filters = 128, .columns = 256, .staging_warpgroups = 1, .pixel_rows = true},
     {.filters = 64,
      .columns = 256,
@@ -294,7 +295,8 @@ int check_pixel_rows() {
   auto between = random_numbers();
   int mismatches = 0;
   for (int i = 0; i < 100; ++i) {
-    const int64_t input[] = {1, between(1, 200), between(1, 9), 8 * between(1, 60)};
+    const int64_t width = i % 2 == 0 ? 8 * between(1, 60) : between(1, 480);
+    const int64_t input[] = {1, between(1, 200), between(1, 9), width};
     Problem problem = make_problem(input, between(1, 300), 1, 1, false);
     set_outputs(problem);
     for (const KernelShape& shape : kPixelShapes)

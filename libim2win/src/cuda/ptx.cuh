@@ -111,6 +111,17 @@ IM2WIN_MMA(mma_tf32, "m16n8k8.row.col.f32.tf32.tf32.f32")
 
 #undef IM2WIN_MMA
 
+/// Starts a copy of so many bytes to shared memory, or of as many zeros (PTX ISA, cp.async, ignore-src): an instruction,
+/// where __pipeline_memcpy_async() chooses among several unless it knows how many are zeros.
+template <int kBytes>
+__device__ __forceinline__ void copy_async_if(bool exists, uint32_t to, const void* from) {
+  asm volatile(
+      "{\n.reg .pred none;\nsetp.eq.u32 none, %3, 0;\n"
+      "cp.async.ca.shared.global [%0], [%1], %2, none;\n}\n" ::"r"(to),
+      "l"(from), "n"(kBytes), "r"(static_cast<uint32_t>(exists))
+      : "memory");
+}
+
 /// Arrives when the thread's copies to shared memory so far are done (PTX ISA, cp.async.mbarrier.arrive).
 __device__ __forceinline__ void arrive_after_copies(uint64_t* barrier) {
   asm volatile("cp.async.mbarrier.arrive.noinc.shared.b64 [%0];" ::"r"(
@@ -132,6 +143,15 @@ __device__ __forceinline__ void store_word(void* to, const uint4& x) {
   asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(x.x), "r"(x.y), "r"(x.z),
                "r"(x.w)
                : "memory");
+}
+
+/// So many times some bytes further on: an instruction (PTX ISA, mad.wide), where the compiler has three of numbers that it
+/// made 64 bits long elsewhere.
+template <class T>
+__device__ __forceinline__ const T* further(const T* from, int32_t bytes, int32_t times) {
+  const T* to;
+  asm("mad.wide.s32 %0, %1, %2, %3;" : "=l"(to) : "r"(bytes), "r"(times), "l"(from));
+  return to;
 }
 
 /// *p through the read-only path if any bit is set, or zero. As one predicated instruction: a branch for each

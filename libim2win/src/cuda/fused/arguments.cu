@@ -131,10 +131,11 @@ Arguments<Element>::Arguments(const Problem& problem, const TileChoice& choice,
       phase_columns(problem.stride_w),
       phase_rows_above(static_cast<int32_t>(ceil_div(problem.padding_top, problem.stride_h))),
       phase_columns_left(static_cast<int32_t>(ceil_div(problem.padding_left, problem.stride_w))),
-      boxed(tile.boxed()),
+      boxed(tile.boxed() && tile.pixel_word == 0),
       stored(tile.stored != 0),
       filters_boxed(tile.filters_in_place != 0),
-      pairs(filters_boxed && tile.resident == 0 && tile.filter_stages == tile.slab_stages &&
+      pairs(boxed && filters_boxed && tile.resident == 0 &&
+            tile.filter_stages == tile.slab_stages &&
             batch_count(tile, traits(operands)) == tile.slabs()),
       raw_rows(std::max(tile.raw.rows, 1)),
       raw_words(std::max(tile.raw.pitch * static_cast<int>(sizeof(Element)) / kUnitBytes, 1)),
@@ -154,7 +155,9 @@ Arguments<Element>::Arguments(const Problem& problem, const TileChoice& choice,
       input_begin(byte_extent(problem.input, element_bytes(problem.dtype)).begin),
       input_end(byte_extent(problem.input, element_bytes(problem.dtype)).end),
       vectors(has_unit_words(problem.input, channels, element_bytes(problem.dtype), tile)) {
-  copied_bytes = copies(tile) ? fused::copied_bytes(problem, operands) : 0;
+  copied_bytes = copies(tile)          ? fused::copied_bytes(problem, operands)
+                 : tile.pixel_word > 1 ? tile.pixel_word * static_cast<int>(sizeof(Element))
+                                       : 0;
   rechecks = forms_sums_again(problem, tile, operands);
   row_word = fused::row_word(problem, tile);
   filter_word = fused::filter_word(problem);

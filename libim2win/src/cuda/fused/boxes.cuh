@@ -300,7 +300,6 @@ class OutputRows {
  private:
   static constexpr int kBoxes = T::kShape.columns / kRowPixels;
   static constexpr int kBoxBytes = kBoxedFilters * kRowBytes;
-  static constexpr int kWordPixels = kUnitBytes / static_cast<int>(sizeof(Element));
 
   char* boxes_;
 };

@@ -12,7 +12,7 @@ namespace im2win::cuda::fused {
 // They fit the times of about 900 tiles of the paper's and ResNet-50's layers on an H200, those of split operands
 // of 190, and of 130 that are held, at batches of 8 to 128; those of 290 of TF32 in NCHW (of many tiles, of 700) and
 // 630 in boxes what tiles of a layer take beside each other, as those of 16 bits, of 750 in boxes, 420 of transposed
-// lines (and 710 for the tables of runs), and, on an H100, of rows of pixels.
+// lines (and 710 for the tables of runs), and of 310 of words of pixels; and, on an H100, of rows of pixels.
 struct CostModel::Rates {
   double norm;             // see cycles()
   double batch, slab_end;  // cycles of a warpgroup that multiplies, beside those of products
@@ -123,6 +123,18 @@ const CostModel::Rates& CostModel::rates(const Tile& tile, bool copied) const {
                                        .stored_tile = 300,
                                        .stored_column = 18.5,
                                        .last_column = 9};
+  static constexpr Rates kPixelWords = {.norm = 2.2,
+                                        .batch = 0,
+                                        .slab_end = 580,
+                                        .slab = 320,
+                                        .unit = 0.36,
+                                        .latency = 2400,
+                                        .tile = 30,
+                                        .column = 10.2,
+                                        .odd_column = 13,
+                                        .piece = 560,
+                                        .last_column = 22.5,
+                                        .start = 730};
   static constexpr double kTables = 8000;
   static constexpr Rates kGathered = {.norm = 2.5,
                                       .batch = 560,
@@ -223,6 +235,7 @@ const CostModel::Rates& CostModel::rates(const Tile& tile, bool copied) const {
                                         .start = kTables};
   const bool is_tf32 = operands_ == Operands::kTf32;
   if (tile.raw.transposed()) return kTransposed;
+  if (tile.pixel_word > 0) return kPixelWords;
   if (tile.pixel_rows) return kPixelRows;
   if (tile.boxed()) return is_tf32 ? kBoxedTf32 : kBoxed;
   if (tile.held) return kHeld;
@@ -307,7 +320,7 @@ double CostModel::cluster_cycles(const Tile& tile) {
   if (tile.cluster_bits == 0) return 0;
   // Of a column's sums, to be sent to other blocks: 512 bytes a warpgroup, 14 a cycle.
   constexpr double kColumn = 36;
-  const double start = tile.pixel_rows ? 4900 : 3300;
+  const double start = tile.pixel_word > 0 ? 1620 : tile.pixel_rows ? 4900 : 3300;
   const double sent = 1 - 1.0 / tile.cluster_blocks();
   return start + 150.0 * tile.cluster_bits + kColumn * sent * tile.product_columns;
 }
@@ -329,15 +342,19 @@ double CostModel::write_cycles(const Tile& tile, const KernelShape& shape) const
 double CostModel::slab_cycles(const Tile& tile, const KernelShape& shape) const {
   constexpr int64_t kBankBytes = 128, kBankWord = 4;  // of all banks, and of one
   const Rates& rates = this->rates(tile, copies(tile));
-  const double all_units = double(tile.positions) * tile.units;
+  const double all_units =
+      double(tile.pixel_word > 0 ? tile.product_columns : tile.positions) * tile.units;
   const double times = shape.staging_warpgroups < 2 ? rates.few_threads : 1;
   if (tile.raw.transposed()) {
     const double words = double(tile.raw_lines()) * tile.raw.pitch / traits_.unit_elements;
     const double word = rates.transposed_word + rates.transposed_unit * tile.raw.pixel_positions;
     return word * words * times + (tile.run > 0 ? run_cycles(tile, shape, words) : 0);
   }
-  // Copies of 8 and 4 bytes take 1.5 and 2.5 times as long as one of a whole unit.
-  const double copies = this->copies(tile) ? 0.5 + 0.5 * kUnitBytes / copied_bytes_ : 1;
+  // Copies of 8 and 4 bytes take 1.5 and 2.5 times as long as one of a whole unit. In rows of pixels words
+  // of 8 bytes are part of what a slab takes, and shorter ones take more.
+  const double copies = tile.pixel_word > 0  ? kWordPixels / 2 - tile.pixel_word
+                        : this->copies(tile) ? 0.5 + 0.5 * kUnitBytes / copied_bytes_
+                                             : 1;
   const double units = all_units * times * copies;
   if (tile.boxed() || tile.raw.stages == 0) {
     const double more = problem_.stride_w > 1 ? rates.past_channels * last_chunks(tile) : 0;

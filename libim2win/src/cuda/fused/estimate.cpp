@@ -6,6 +6,7 @@
 #include "cuda/fused/forms.hpp"
 #include "cuda/fused/stem/shapes.hpp"
 #include "cuda/fused/stem/tile.hpp"
+#include "cuda/fused/tile.hpp"
 #include "cuda/implicit_gemm/split_k/tile.hpp"
 
 namespace im2win::cuda::fused {
@@ -33,10 +34,17 @@ bool reads_words(const Problem& problem) {
   return has_word_windows(problem) && implicit_gemm::split_k::filter_copy(problem) == kWord;
 }
 
-/// Whether windows are pixels that come as boxes of their rows.
-bool has_rows_of_pixels(const Problem& problem) {
-  return has_word_windows(problem) && is_pixel(problem) && problem.groups == 1 &&
-         problem.input.stride[1] != 1;
+/// How many pixels of a row are moved at a time, where their rows are operands as they are; or 0.
+int pixels_of_rows(const Problem& problem) {
+  if (problem.dtype == IM2WIN_FLOAT32 || problem.groups > 1 || problem.input.stride[1] == 1)
+    return 0;
+  return row_pixels(with_images_as_rows(problem), operands_of(problem));
+}
+
+double pixel_row_start(const Problem& problem) {
+  const int pixels = pixels_of_rows(problem);
+  const double start = pixels == kWord ? 3 : pixels > 1 ? 4 : 5;
+  return implicit_gemm::split_k::filter_copy(problem) == kWord ? start : start + 2.5;
 }
 
 /// Whether rows of windows are words of neighbours, and channels to be: see with_planes_as_rows.
@@ -62,7 +70,7 @@ double start(const Problem& problem, const Problem& merged) {
   if (is_for_stem && is_split(stem::as_computed(problem))) return stem::has_runs(problem) ? 8 : 9;
   if (is_for_stem) return has_pixels ? 5 : 6 + kStemTap * double(problem.window_elements());
   if (is_split(problem)) return is_pixel(problem) ? 13 : 15.5;
-  if (has_rows_of_pixels(problem)) return reads_words(problem) ? 3 : 5.5;
+  if (pixels_of_rows(problem) > 0) return pixel_row_start(problem);
   if (merged.groups == problem.groups && reads_words(problem)) return has_pixels ? 5 : 4.5;
   return has_pixels ? 10 : 13;
 }
@@ -116,7 +124,9 @@ double stem_microseconds(const Problem& problem) {
 double operand_microseconds(const Problem& problem) {
   const bool is_float32 = problem.dtype == IM2WIN_FLOAT32;
   const Problem merged = with_merged_groups(problem, kFilters);
-  if (!is_float32 && merged.groups == 1 && implicit_gemm::split_k::window_copy(problem) > 1)
+  const bool is_row = pixels_of_rows(problem) > 0;
+  if (!is_float32 && merged.groups == 1 &&
+      (is_row || implicit_gemm::split_k::window_copy(problem) > 1))
     return 0;
   const bool is_line = problem.c_per_group() == 1 && problem.r == 1;
   const double pixel = is_line || (is_float32 && is_pixel(problem)) ? 0.13
@@ -133,7 +143,7 @@ double microseconds(const Problem& problem) {
   struct Slopes {
     double product, tap;
   };
-  const Slopes slopes = has_rows_of_pixels(problem) ? Slopes{0.28e-8, 0.004}
+  const Slopes slopes = pixels_of_rows(problem) > 0 ? Slopes{0.28e-8, 0.004}
                         : !is_split(problem)        ? Slopes{0.28e-8, 0.0015}
                         : is_pixel(problem)         ? Slopes{2.3e-8, 0.005}
                                                     : Slopes{1.05e-8, 0.002};

@@ -168,6 +168,12 @@ __device__ __forceinline__ void bring_windows(const Arguments<typename T::Elemen
   if constexpr (T::kInstructions == Instructions::kWgmma && !are_elements(T::kOperands))
     if (has_unit_offsets(a.tile, T::kOperands)) return PlacedStaging<T>(a, block).run();
   if constexpr (T::kShape.pixel_rows) {
+    if constexpr (may_have_pixel_words(T::kShape)) {
+      if (a.copied_bytes == 8) return PixelRowCopies<T, 4>(a, block).run();
+      if (a.copied_bytes == 4) return PixelRowCopies<T, 2>(a, block).run();
+    }
+    if constexpr (may_have_single_pixels(T::kShape))
+      if (a.tile.pixel_word > 0) return PixelRowLoads<T>(a, block).run();
     PixelRowStaging<T>(a, block).run();
   } else {
     WindowStaging<T>(a, block).run();

@@ -56,7 +56,8 @@ class WholeMultiplier {
     // back when so many after it have been issued.
     if (kMayPair && a_.pairs) {
       multiply_short_slabs<kColumns, kMayPair>(sums, pending);
-    } else if (full_steps_ == kTraits.batch && other_steps_ == 0 && !copies_) {
+    } else if (full_steps_ == kTraits.batch && other_steps_ == 0 &&
+               (T::kShape.pixel_rows || !copies_)) {
       multiply_short_slabs<kColumns, false>(sums, pending);
     } else {
       multiply_slabs<kColumns>(sums, pending);
@@ -79,9 +80,7 @@ class WholeMultiplier {
           rings_.windows(), rings_.offset_in_tile(a_.tile.steps[is_full ? 0 : 1].step), {}};
       rings_.read_steps(steps.at, steps.step);
       barriers().slabs.wait_full(rings_.slab());
-      // Copies are no writes of the async proxy, by which wgmma reads.
-      if (T::kInstructions == Instructions::kWgmma && copies_)
-        ::cuda::ptx::fence_proxy_async(::cuda::ptx::space_shared);
+      see_copies();
       multiply_slab<kColumns>(steps, is_full ? full_steps_ : other_steps_, sums, pending);
       // That before one of fewer batches than may be under way.
       if (kUnderWay > 1 && pending.used.slab >= 0) {
@@ -107,6 +106,7 @@ class WholeMultiplier {
       const Descriptor windows = rings_.windows();
       const Descriptor filters = kPairs ? rings_.paired_filters() : rings_.filters();
       barriers().slabs.wait_full(rings_.slab());
+      if (T::kShape.pixel_rows && !kPairs) see_copies();
       if constexpr (!kPairs) rings_.wait_filters();
       Order<T>::begin();
 #pragma unroll
@@ -121,6 +121,12 @@ class WholeMultiplier {
       rings_.hand_back(pending.used);
       pending = {used, 0, true};
     }
+  }
+
+  /// Those of the threads that stage are no writes of the async proxy, by which wgmma reads.
+  __device__ __forceinline__ void see_copies() const {
+    if (T::kInstructions == Instructions::kWgmma && copies_)
+      ::cuda::ptx::fence_proxy_async(::cuda::ptx::space_shared);
   }
 
   /// Of all sets.

@@ -73,11 +73,17 @@ class Search {
 
  private:
   /// Slabs of rows of pixels, in runs, which have two units at least: a step is neighbours. Or of more than
-  /// there are channels, zeros the last ones, where filters need no packing then.
+  /// there are channels, zeros the last ones, where filters need no packing then. A run goes on to the next row at a
+  /// word of pixels, or, as boxes have no two rows, at the next 64.
   void try_pixel_rows(int64_t channel_units) {
-    const int64_t pitch = round_up(problem_.q, kRowPixels);
+    const int pixels = row_pixels(problem_, operands_);
+    const bool boxes = pixels == kWordPixels;
+    const int64_t pitch = round_up(problem_.q, boxes ? kRowPixels : kWordPixels);
+    const bool has_kernel = boxes        ? may_have_pixel_boxes(shape_)
+                            : pixels > 1 ? may_have_pixel_words(shape_)
+                                         : may_have_single_pixels(shape_);
     TapColumns columns;
-    if (!has_pixel_rows(problem_, operands_) || problem_.p * pitch >= kMaxTiles ||
+    if (pixels == 0 || !has_kernel || problem_.p * pitch >= kMaxTiles ||
         !arrange_columns(problem_, unit_columns_, Columns::kShared, columns))
       return;
     const TapRows rows(problem_, false);
@@ -85,12 +91,16 @@ class Search {
       const int chunks = count_of(channel_units, units);
       if (!start_slab(chunks, units, rows, columns) || !has_whole_slabs(problem_, tile_)) continue;
       tile_.pixel_rows = true;
+      tile_.pixel_word = boxes ? 0 : pixels;
       const bool has_zeros = units > 2 && units / 2 >= channel_units;
       if (has_zeros && !has_filter_boxes(problem_, operands_, tile_)) continue;
-      tile_.positions = tile_.plane_positions = tile_.positions_pitch = shape_.columns;
       tile_.box_rows = 1;
-      start_run(static_cast<int>(pitch), shape_.columns);
-      if (is_near()) try_stored(has_output_boxes(problem_, operands_, 3), rows, columns);
+      for (int run = shape_.columns; run >= shape_.least_columns; run -= 8) {
+        tile_.positions = static_cast<int>(round_up(run, kRowPixels));
+        tile_.plane_positions = tile_.positions_pitch = tile_.positions;
+        start_run(static_cast<int>(pitch), run);
+        if (is_near()) try_stored(boxes && has_output_boxes(problem_, operands_, 3), rows, columns);
+      }
     }
   }
 

@@ -1,6 +1,7 @@
 #include "cuda/fused/tile.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 #include <numeric>
 
 #include "checked.hpp"
@@ -43,10 +44,18 @@ int copied_bytes(const Problem& problem, Operands operands) {
   return bytes < kLeast ? 0 : static_cast<int>(bytes);
 }
 
-bool has_pixel_rows(const Problem& problem, Operands operands) {
-  return are_elements(operands) && problem.n == 1 && problem.r == 1 && problem.s == 1 &&
-         problem.stride_h == 1 && problem.stride_w == 1 && !problem.is_padded() &&
-         has_boxes(problem.input, 3, moved_bytes(operands));
+int row_pixels(const Problem& problem, Operands operands) {
+  const Tensor& input = problem.input;
+  if (!are_elements(operands) || problem.n != 1 || problem.r != 1 || problem.s != 1 ||
+      problem.stride_h != 1 || problem.stride_w != 1 || problem.is_padded() ||
+      (input.size[3] > 1 && input.stride[3] != 1))
+    return 0;
+  if (has_boxes(input, 3, moved_bytes(operands))) return kWordPixels;
+  int64_t pixels = std::gcd(input.size[3], int64_t{kWordPixels / 2});
+  for (const int dimension : {1, 2})
+    if (input.size[dimension] > 1) pixels = std::gcd(pixels, input.stride[dimension]);
+  const bool is_near = input.size[1] <= 1 || std::abs(input.stride[1]) < kMaxSpan;
+  return is_near ? static_cast<int>(pixels) : 0;
 }
 
 bool has_filter_boxes(const Problem& problem, Operands operands, const Tile& tile) {
@@ -122,6 +131,7 @@ std::string describe(const Tile& tile) {
               ", ", tile.product_columns, " columns",
               tile.filters_in_place ? ", filters in place" : "",
               tile.pixel_rows ? ", rows of pixels" : "",
+              tile.pixel_word ? text(" by ", tile.pixel_word) : "",
               tile.stored    ? ", boxes in and out"
               : tile.boxed() ? ", boxes in"
                              : "",

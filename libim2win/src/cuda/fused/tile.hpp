@@ -85,6 +85,7 @@ constexpr int kRowBytes = 128;
 constexpr int kRowUnits = kRowBytes / kUnitBytes;
 /// Pixels of a row, where rows are of pixels: 16-bit ones.
 constexpr int kRowPixels = kRowBytes / 2;
+constexpr int kWordPixels = kUnitBytes / 2;
 
 /// The steps that a stage of filters holds, of so many that remain of a slab: the last two stages share
 /// what they have.
@@ -251,6 +252,7 @@ struct Tile {
   int32_t chunks;            // slabs of all channels
   int32_t row_units;         // units of a position that are neighbours: 1, or all of a slab
   int32_t pixel_rows;        // whether rows are of pixels: see KernelShape
+  int32_t pixel_word;        // of these, moved at a time, where they do not come as boxes; or 0
   int32_t box_rows;          // of a plane, where it is a box
   int32_t stored;            // whether outputs leave as boxes, too
   int32_t whole_planes;      // or as planes: see has_whole_planes
@@ -281,7 +283,7 @@ struct Tile {
     const int32_t among = unit & ((1 << channel_bits) - 1);
     return (unit - among) * unit_channels + among + (i << channel_bits);
   }
-  /// Whether inputs come as boxes.
+  /// Whether slabs are as boxes put them.
   constexpr bool boxed() const { return row_units > 1 || pixel_rows != 0; }
   /// Where a unit is in a slab, in units.
   constexpr int32_t place(int32_t position, int32_t unit) const {
@@ -351,9 +353,22 @@ bool has_input_boxes(const Problem& problem, Operands operands);
 /// or 0, if none.
 int copied_bytes(const Problem& problem, Operands operands);
 
-/// Whether it can come as boxes of rows of pixels: windows are single pixels, of one image, whose rows are
-/// runs.
-bool has_pixel_rows(const Problem& problem, Operands operands);
+/// How many neighbouring pixels can be moved at a time, to rows of pixels: 8, as boxes are of whole words, 4, 2 or 1; or 0,
+/// if there are no such rows. Windows are single pixels, of one image, whose rows are runs.
+int row_pixels(const Problem& problem, Operands operands);
+
+/// Whether a kernel has those who stage rows of pixels that are no boxes, which takes more of them than to start boxes;
+/// and whether these have the registers for pixels one by one.
+constexpr bool may_have_pixel_words(const KernelShape& shape) {
+  return shape.pixel_rows && shape.staging_warpgroups > 1;
+}
+constexpr bool may_have_single_pixels(const KernelShape& shape) {
+  return may_have_pixel_words(shape) && shape.columns <= 128;
+}
+/// Whether its tiles are boxes of 64 pixels.
+constexpr bool may_have_pixel_boxes(const KernelShape& shape) {
+  return shape.pixel_rows && shape.columns % kRowPixels == 0;
+}
 
 /// Whether filters can come as boxes, as they are: rows of channels, for a tile with such rows of inputs. A
 /// batch then is the steps of one tap.

@@ -104,6 +104,8 @@ struct Wgmma;
   IM2WIN_WGMMA_HALVES(columns, sums, false, "1, 1, 0, 0", a, b, accumulate)         \
   IM2WIN_WGMMA(Operands::kTf32, columns, false, "m64n" #columns "k8.f32.tf32.tf32", \
                IM2WIN_NAMES_##sums, a, b, accumulate, "1, 1", IM2WIN_REGISTERS_##sums)
+#define IM2WIN_WGMMA_PIXELS(columns, sums, a, b, accumulate) \
+  IM2WIN_WGMMA_HALVES(columns, sums, true, "1, 1, 0, 1", a, b, accumulate)
 
 IM2WIN_WGMMA_COLUMNS(48, 24, "%24", "%25", "%26")
 IM2WIN_WGMMA_COLUMNS(56, 28, "%28", "%29", "%30")
@@ -130,10 +132,20 @@ IM2WIN_WGMMA_COLUMNS(216, 108, "%108", "%109", "%110")
 IM2WIN_WGMMA_COLUMNS(224, 112, "%112", "%113", "%114")
 IM2WIN_WGMMA_COLUMNS(232, 116, "%116", "%117", "%118")
 IM2WIN_WGMMA_COLUMNS(240, 120, "%120", "%121", "%122")
-IM2WIN_WGMMA_HALVES(128, 64, true, "1, 1, 0, 1", "%64", "%65", "%66")
-IM2WIN_WGMMA_HALVES(256, 128, true, "1, 1, 0, 1", "%128", "%129", "%130")
+IM2WIN_WGMMA_PIXELS(128, 64, "%64", "%65", "%66")
+IM2WIN_WGMMA_PIXELS(136, 68, "%68", "%69", "%70")
+IM2WIN_WGMMA_PIXELS(144, 72, "%72", "%73", "%74")
+IM2WIN_WGMMA_PIXELS(152, 76, "%76", "%77", "%78")
+IM2WIN_WGMMA_PIXELS(160, 80, "%80", "%81", "%82")
+IM2WIN_WGMMA_PIXELS(168, 84, "%84", "%85", "%86")
+IM2WIN_WGMMA_PIXELS(176, 88, "%88", "%89", "%90")
+IM2WIN_WGMMA_PIXELS(184, 92, "%92", "%93", "%94")
+IM2WIN_WGMMA_PIXELS(192, 96, "%96", "%97", "%98")
+IM2WIN_WGMMA_PIXELS(200, 100, "%100", "%101", "%102")
+IM2WIN_WGMMA_PIXELS(256, 128, "%128", "%129", "%130")
 
 #undef IM2WIN_WGMMA_COLUMNS
+#undef IM2WIN_WGMMA_PIXELS
 #undef IM2WIN_WGMMA_HALVES
 #undef IM2WIN_WGMMA
 #undef IM2WIN_NAMES_4

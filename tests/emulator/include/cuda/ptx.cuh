@@ -4,6 +4,7 @@
 #include <cuda.h>
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
+#include <cuda_pipeline_primitives.h>
 
 #include <cuda/ptx>
 
@@ -141,6 +142,11 @@ T load_if(bool condition, const T* p) {
   return *p;
 }
 
+template <class T>
+const T* further(const T* from, int32_t bytes, int32_t times) {
+  return reinterpret_cast<const T*>(reinterpret_cast<const char*>(from) + int64_t{bytes} * times);
+}
+
 inline void load_if(bool condition, const float* p, int64_t stride, float (&x)[8]) {
   for (int i = 0; i < 8; ++i)
     x[i] = load_if(condition,
@@ -213,5 +219,10 @@ inline uint32_t shared_address(const void* p) {
   return static_cast<uint32_t>(static_cast<const char*>(p) - dynamic_shared_memory);
 }
 inline void* at_shared_address(uint32_t address) { return dynamic_shared_memory + address; }
+
+template <int kBytes>
+void copy_async_if(bool exists, uint32_t to, const void* from) {
+  __pipeline_memcpy_async(at_shared_address(to), from, kBytes, exists ? 0 : kBytes);
+}
 
 }  // namespace im2win::cuda::ptx
