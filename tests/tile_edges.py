@@ -31,10 +31,20 @@ DENSE = [
     # Of im2win_fused, rows of pixels of fewer channels than a slab has, in NCHW.
     Problem(c=24, h=14, w=20, k=136, r=1, s=1),
     Problem(c=8, h=12, w=24, k=48, r=1, s=1),
-    # And of images that are words of 8 bytes, of 4, and of none.
-    Problem(n=5, c=72, h=14, w=14, k=136, r=1, s=1),
-    Problem(n=4, c=130, h=6, w=11, k=200, r=1, s=1),
-    Problem(n=6, c=88, h=7, w=9, k=264, r=1, s=1),
+    # And of images that are words of 8 bytes, of 4, and of none, by few columns a tile and by many.
+    # Every other one is aligned in NCHW.
+    *(
+        problem
+        for rows in (
+            Problem(n=5, c=72, h=14, w=14, k=136, r=1, s=1),
+            Problem(n=4, c=130, h=6, w=11, k=200, r=1, s=1),
+            Problem(n=6, c=88, h=7, w=9, k=264, r=1, s=1),
+            Problem(n=33, c=72, h=14, w=14, k=264, r=1, s=1),
+            Problem(n=66, c=24, h=14, w=14, k=200, r=1, s=1),
+            Problem(n=66, c=40, h=10, w=13, k=136, r=1, s=1),
+        )
+        for problem in (rows, rows)
+    ),
     # Of im2win_fused, rows of patches as channels, in NCHW.
     Problem(n=3, c=3, h=64, w=112, k=136, r=16, s=16, stride=(16, 16)),
     Problem(n=2, c=3, h=42, w=56, k=72, r=14, s=14, stride=(14, 14)),
