@@ -4,6 +4,12 @@ from itertools import product
 
 from problems import Problem, same
 
+
+def twice(*problems: Problem) -> list[Problem]:
+    """Each, and once more: tensors of every other problem are aligned (sanitize.py)."""
+    return [problem for each in problems for problem in (each, each)]
+
+
 # Between them they take every compiled tile of im2win, im2win_fused, im2win_fused_mma,
 # im2win_stem, im2win_fma, grouped and pointwise on an H200, and every way of staging: boxes and
 # runs, rows and strips, with raw lines and without, one slab and several, filters that stay and
@@ -33,17 +39,13 @@ DENSE = [
     Problem(c=8, h=12, w=24, k=48, r=1, s=1),
     # And of images that are words of 8 bytes, of 4, and of none, by few columns a tile and by many.
     # Every other one is aligned in NCHW.
-    *(
-        problem
-        for rows in (
-            Problem(n=5, c=72, h=14, w=14, k=136, r=1, s=1),
-            Problem(n=4, c=130, h=6, w=11, k=200, r=1, s=1),
-            Problem(n=6, c=88, h=7, w=9, k=264, r=1, s=1),
-            Problem(n=33, c=72, h=14, w=14, k=264, r=1, s=1),
-            Problem(n=66, c=24, h=14, w=14, k=200, r=1, s=1),
-            Problem(n=66, c=40, h=10, w=13, k=136, r=1, s=1),
-        )
-        for problem in (rows, rows)
+    *twice(
+        Problem(n=5, c=72, h=14, w=14, k=136, r=1, s=1),
+        Problem(n=4, c=130, h=6, w=11, k=200, r=1, s=1),
+        Problem(n=6, c=88, h=7, w=9, k=264, r=1, s=1),
+        Problem(n=33, c=72, h=14, w=14, k=264, r=1, s=1),
+        Problem(n=66, c=24, h=14, w=14, k=200, r=1, s=1),
+        Problem(n=66, c=40, h=10, w=13, k=136, r=1, s=1),
     ),
     # Of im2win_fused, rows of patches as channels, in NCHW.
     Problem(n=3, c=3, h=64, w=112, k=136, r=16, s=16, stride=(16, 16)),
@@ -77,123 +79,91 @@ DENSE = [
     Problem(n=300, c=3, h=3, w=70, k=20),
     # Of im2win_stem, rows that each warpgroup has of its own, which begin anywhere in a sector of
     # memory. Every other one is aligned in NCHW.
-    *(
-        problem
-        for rows in (
-            Problem(n=40, c=3, h=46, w=118, k=20, padding=same(1)),
-            Problem(n=40, c=3, h=46, w=119, k=20),
-            Problem(n=44, c=2, h=80, w=243, k=36, r=7, s=7, stride=(2, 2)),
-        )
-        for problem in (rows, rows)
+    *twice(
+        Problem(n=40, c=3, h=46, w=118, k=20, padding=same(1)),
+        Problem(n=40, c=3, h=46, w=119, k=20),
+        Problem(n=44, c=2, h=80, w=243, k=36, r=7, s=7, stride=(2, 2)),
     ),
     # Of im2win_stem, whole windows of 3 x 3: rows of them and, in NCHW, runs of planes that are
     # words of one to eight elements. Every other one is aligned in NCHW.
-    *(
-        problem
-        for dense in (
-            Problem(n=3, c=3, h=34, w=114, k=64),
-            Problem(n=2, c=3, h=46, w=226, k=72, stride=(2, 2), padding=same(1)),
-            Problem(n=2, c=2, h=47, w=113, k=130, padding=same(1)),
-            Problem(n=2, c=1, h=61, w=112, k=20, padding=same(1)),
-            Problem(n=2, c=6, h=24, w=230, k=36, stride=(1, 2), groups=2),
-            # Those that come in pairs begin at a word or amid one; two channels do not.
-            Problem(n=2, c=3, h=24, w=112, k=64, padding=same(1)),
-            Problem(n=2, c=3, h=33, w=120, k=64, stride=(2, 2)),
-            Problem(n=3, c=3, h=40, w=115, k=64, padding=same(1)),
-            # Narrow rows, of which a band has several in NHWC.
-            Problem(n=3, c=3, h=23, w=32, k=64, padding=same(1)),
-            Problem(n=2, c=3, h=52, w=38, k=136, stride=(2, 2), padding=same(1)),
-        )
-        for problem in (dense, dense)
+    *twice(
+        Problem(n=3, c=3, h=34, w=114, k=64),
+        Problem(n=2, c=3, h=46, w=226, k=72, stride=(2, 2), padding=same(1)),
+        Problem(n=2, c=2, h=47, w=113, k=130, padding=same(1)),
+        Problem(n=2, c=1, h=61, w=112, k=20, padding=same(1)),
+        Problem(n=2, c=6, h=24, w=230, k=36, stride=(1, 2), groups=2),
+        # Those that come in pairs begin at a word or amid one; two channels do not.
+        Problem(n=2, c=3, h=24, w=112, k=64, padding=same(1)),
+        Problem(n=2, c=3, h=33, w=120, k=64, stride=(2, 2)),
+        Problem(n=3, c=3, h=40, w=115, k=64, padding=same(1)),
+        # Narrow rows, of which a band has several in NHWC.
+        Problem(n=3, c=3, h=23, w=32, k=64, padding=same(1)),
+        Problem(n=2, c=3, h=52, w=38, k=136, stride=(2, 2), padding=same(1)),
     ),
     # Planes that come as boxes of lines: by themselves, two and eight together, in parts, and with
     # other rows between. Every other one is aligned in NCHW.
-    *(
-        problem
-        for plane in (
-            Problem(n=5, c=64, h=7, w=7, k=72, padding=same(1)),
-            Problem(n=3, c=64, h=14, w=14, k=136, padding=same(1)),
-            Problem(n=3, c=72, h=12, w=12, k=130),
-            Problem(n=2, c=64, h=28, w=28, k=128, stride=(2, 2), padding=same(1)),
-            Problem(n=2, c=128, h=28, w=28, k=64, r=1, s=1),
-            Problem(n=3, c=32, h=24, w=20, k=40, r=5, s=5, padding=same(2)),
-        )
-        for problem in (plane, plane)
+    *twice(
+        Problem(n=5, c=64, h=7, w=7, k=72, padding=same(1)),
+        Problem(n=3, c=64, h=14, w=14, k=136, padding=same(1)),
+        Problem(n=3, c=72, h=12, w=12, k=130),
+        Problem(n=2, c=64, h=28, w=28, k=128, stride=(2, 2), padding=same(1)),
+        Problem(n=2, c=128, h=28, w=28, k=64, r=1, s=1),
+        Problem(n=3, c=32, h=24, w=20, k=40, r=5, s=5, padding=same(2)),
     ),
     # Of im2win_fused with 16 bits in NCHW, runs whose lines are transposed: with a table for each,
     # as they are padded, strided or dilated or have several planes, and with one for all. Every
     # other one is aligned.
-    *(
-        problem
-        for run in (
-            Problem(n=2, c=128, h=11, w=16, k=20, s=5, padding=same(2)),
-            Problem(c=64, h=22, w=44, k=20, r=5, s=7, padding=same(6)),
-            Problem(n=2, c=64, h=7, w=38, k=20, r=1, dilation=(6, 6)),
-            Problem(c=16, h=18, w=78, k=20),
-            Problem(n=3, c=64, h=32, w=83, k=20, r=5, stride=(2, 2), padding=same(2)),
-            Problem(n=3, c=64, h=20, w=67, k=300, r=1, padding=same(2)),
-            Problem(c=128, h=44, w=21, k=300, padding=same(1)),
-            Problem(n=8, c=16, h=42, w=68, k=64, r=1, padding=same(1), dilation=(6, 6)),
-            Problem(n=8, c=16, h=8, w=83, k=512, r=1, s=7, padding=same(1)),
-            Problem(n=8, c=16, h=29, w=88, k=130, r=1, s=5, stride=(2, 2), padding=same(2)),
-        )
-        for problem in (run, run)
+    *twice(
+        Problem(n=2, c=128, h=11, w=16, k=20, s=5, padding=same(2)),
+        Problem(c=64, h=22, w=44, k=20, r=5, s=7, padding=same(6)),
+        Problem(n=2, c=64, h=7, w=38, k=20, r=1, dilation=(6, 6)),
+        Problem(c=16, h=18, w=78, k=20),
+        Problem(n=3, c=64, h=32, w=83, k=20, r=5, stride=(2, 2), padding=same(2)),
+        Problem(n=3, c=64, h=20, w=67, k=300, r=1, padding=same(2)),
+        Problem(c=128, h=44, w=21, k=300, padding=same(1)),
+        Problem(n=8, c=16, h=42, w=68, k=64, r=1, padding=same(1), dilation=(6, 6)),
+        Problem(n=8, c=16, h=8, w=83, k=512, r=1, s=7, padding=same(1)),
+        Problem(n=8, c=16, h=29, w=88, k=130, r=1, s=5, stride=(2, 2), padding=same(2)),
     ),
     # Rows of pixels in NCHW, with all shapes of tiles, and ends of rows, channels and filters.
-    *(
-        problem
-        for pixels in (
-            Problem(n=3, c=128, h=16, w=16, k=256, r=1, s=1),
-            Problem(c=512, h=28, w=28, k=128, r=1, s=1),
-            Problem(n=3, c=40, h=15, w=8, k=200, r=1, s=1),
-            Problem(n=36, c=64, h=28, w=28, k=100, r=1, s=1),
-            Problem(n=96, c=40, h=16, w=16, k=20, r=1, s=1),
-            Problem(n=4, c=128, h=12, w=10, k=256, r=1, s=1, groups=2),
-            Problem(n=36, c=128, h=28, w=28, k=200, r=1, s=1),
-        )
-        for problem in (pixels, pixels)
+    *twice(
+        Problem(n=3, c=128, h=16, w=16, k=256, r=1, s=1),
+        Problem(c=512, h=28, w=28, k=128, r=1, s=1),
+        Problem(n=3, c=40, h=15, w=8, k=200, r=1, s=1),
+        Problem(n=36, c=64, h=28, w=28, k=100, r=1, s=1),
+        Problem(n=96, c=40, h=16, w=16, k=20, r=1, s=1),
+        Problem(n=4, c=128, h=12, w=10, k=256, r=1, s=1, groups=2),
+        Problem(n=36, c=128, h=28, w=28, k=200, r=1, s=1),
     ),
     # Few tiles of many slabs, which clusters of two, four and eight blocks share out.
-    *(
-        problem
-        for shared in (
-            Problem(c=512, h=7, w=7, k=72, padding=same(1)),
-            Problem(n=2, c=1000, h=8, w=8, k=130, r=1, s=1),
-            Problem(n=8, c=2048, h=7, w=7, k=300, r=1, s=1),
-            Problem(c=1024, h=16, w=16, k=256, r=1, s=1),
-            Problem(n=2, c=992, h=16, w=8, k=200, r=1, s=1),
-            Problem(c=256, h=14, w=14, k=512, stride=(2, 2), padding=same(1)),
-            Problem(n=3, c=130, h=9, w=11, k=40, r=5, s=5, groups=2),
-        )
-        for problem in (shared, shared)
+    *twice(
+        Problem(c=512, h=7, w=7, k=72, padding=same(1)),
+        Problem(n=2, c=1000, h=8, w=8, k=130, r=1, s=1),
+        Problem(n=8, c=2048, h=7, w=7, k=300, r=1, s=1),
+        Problem(c=1024, h=16, w=16, k=256, r=1, s=1),
+        Problem(n=2, c=992, h=16, w=8, k=200, r=1, s=1),
+        Problem(c=256, h=14, w=14, k=512, stride=(2, 2), padding=same(1)),
+        Problem(n=3, c=130, h=9, w=11, k=40, r=5, s=5, groups=2),
     ),
     # Of im2win_fma, one to eight filters, planes and vectors of channels, several chunks, splits of
     # them, and windows that step over columns. Every other one is aligned.
-    *(
-        problem
-        for strips in (
-            Problem(n=2, c=32, h=19, w=37, k=1, r=4, s=4, padding=same(1)),
-            Problem(n=2, c=24, h=17, w=70, k=2, r=1, s=1),
-            Problem(n=2, c=16, h=40, w=37, k=3, padding=same(1)),
-            Problem(n=2, c=48, h=20, w=20, k=4, r=5, s=6, stride=(2, 2), padding=same(2)),
-            Problem(n=2, c=40, h=9, w=33, k=16, r=2, s=7, stride=(1, 3), groups=2),
-            Problem(n=2, c=40, h=15, w=30, k=2),
-        )
-        for problem in (strips, strips)
+    *twice(
+        Problem(n=2, c=32, h=19, w=37, k=1, r=4, s=4, padding=same(1)),
+        Problem(n=2, c=24, h=17, w=70, k=2, r=1, s=1),
+        Problem(n=2, c=16, h=40, w=37, k=3, padding=same(1)),
+        Problem(n=2, c=48, h=20, w=20, k=4, r=5, s=6, stride=(2, 2), padding=same(2)),
+        Problem(n=2, c=40, h=9, w=33, k=16, r=2, s=7, stride=(1, 3), groups=2),
+        Problem(n=2, c=40, h=15, w=30, k=2),
     ),
     # Of im2win_fma, windows of few elements: all depths, one tile a block and several, ends of
     # pixels and of filters, words of either and none. Every other one is aligned.
-    *(
-        problem
-        for windows in (
-            Problem(n=30, c=1, h=120, w=120, k=9, padding=same(1)),
-            Problem(n=2, c=3, h=40, w=37, k=40, r=2, s=3, groups=1, dilation=(1, 2)),
-            Problem(n=3, c=3, h=41, w=60, k=36, stride=(2, 2), padding=same(1)),
-            Problem(n=3, c=4, h=21, w=30, k=40, padding=same(1)),
-            Problem(n=2, c=9, h=19, w=23, k=21, r=2, s=2),
-            Problem(n=2, c=24, h=17, w=19, k=280, r=2, s=2, groups=2),
-        )
-        for problem in (windows, windows)
+    *twice(
+        Problem(n=30, c=1, h=120, w=120, k=9, padding=same(1)),
+        Problem(n=2, c=3, h=40, w=37, k=40, r=2, s=3, groups=1, dilation=(1, 2)),
+        Problem(n=3, c=3, h=41, w=60, k=36, stride=(2, 2), padding=same(1)),
+        Problem(n=3, c=4, h=21, w=30, k=40, padding=same(1)),
+        Problem(n=2, c=9, h=19, w=23, k=21, r=2, s=2),
+        Problem(n=2, c=24, h=17, w=19, k=280, r=2, s=2, groups=2),
     ),
     # Of implicit_gemm_tiled, large tiles of one filter of pixels.
     Problem(c=2, h=93, w=93, k=1, r=1, s=1),
@@ -203,79 +173,59 @@ DENSE = [
     Problem(n=40, c=64, h=9, w=9, k=512, stride=(2, 2), padding=same(1)),
     # Of im2win_fused with 16 bits in NCHW, tiles of all pixels of one image and of several, even
     # and odd, whose planes leave as words; and last filters and images that are fewer.
-    *(
-        problem
-        for planes in (
-            Problem(n=70, c=16, h=12, w=12, k=136),
-            Problem(n=57, c=16, h=7, w=7, k=520, padding=same(1)),
-            Problem(n=91, c=32, h=5, w=5, k=256, groups=2),
-            Problem(n=80, c=16, h=14, w=14, k=128, r=1, s=1),
-        )
-        for problem in (planes, planes)
+    *twice(
+        Problem(n=70, c=16, h=12, w=12, k=136),
+        Problem(n=57, c=16, h=7, w=7, k=520, padding=same(1)),
+        Problem(n=91, c=32, h=5, w=5, k=256, groups=2),
+        Problem(n=80, c=16, h=14, w=14, k=128, r=1, s=1),
     ),
     # Of im2win_fused with 16 bits and in TF32, 240 columns a tile of 128 filters.
     *[Problem(n=8, c=16, h=60, w=60, k=128, padding=same(1))] * 2,
     # Of im2win_fused with 16 bits in NHWC, channels that are copied 8 and 4 bytes at a time, and
     # pixels of filters that leave one, two and four at a time, of up to 32 filters a warpgroup and
     # of more.
-    *(
-        problem
-        for pixels in (
-            Problem(n=3, c=116, h=14, w=14, k=58, r=1, s=1),
-            Problem(n=3, c=18, h=20, w=20, k=18, padding=same(1)),
-            Problem(n=3, c=12, h=16, w=18, k=44, stride=(2, 2), padding=same(1)),
-            Problem(n=5, c=64, h=24, w=24, k=3, r=1, s=1),
-            Problem(n=2, c=64, h=40, w=40, k=255, r=1, s=1),
-            Problem(n=2, c=40, h=22, w=22, k=12, padding=same(1)),
-        )
-        for problem in (pixels, pixels)
+    *twice(
+        Problem(n=3, c=116, h=14, w=14, k=58, r=1, s=1),
+        Problem(n=3, c=18, h=20, w=20, k=18, padding=same(1)),
+        Problem(n=3, c=12, h=16, w=18, k=44, stride=(2, 2), padding=same(1)),
+        Problem(n=5, c=64, h=24, w=24, k=3, r=1, s=1),
+        Problem(n=2, c=64, h=40, w=40, k=255, r=1, s=1),
+        Problem(n=2, c=40, h=22, w=22, k=12, padding=same(1)),
     ),
     # Of im2win_fused in NHWC, windows of whole steps, whose columns are channels: patches, a
     # window's rows side by side, and windows of two steps.
-    *(
-        problem
-        for patches in (
-            Problem(n=5, c=16, h=16, w=20, k=64, r=4, s=4, stride=(4, 4)),
-            Problem(n=3, c=3, h=48, w=48, k=40, r=16, s=16, stride=(16, 16)),
-            Problem(n=2, c=3, h=64, w=32, k=20, r=32, s=32, stride=(32, 32)),
-            Problem(n=2, c=3, h=28, w=29, k=20, r=14, s=14, stride=(14, 14)),
-            Problem(n=3, c=4, h=20, w=24, k=32, r=8, s=8, stride=(4, 4), padding=same(4)),
-        )
-        for problem in (patches, patches)
+    *twice(
+        Problem(n=5, c=16, h=16, w=20, k=64, r=4, s=4, stride=(4, 4)),
+        Problem(n=3, c=3, h=48, w=48, k=40, r=16, s=16, stride=(16, 16)),
+        Problem(n=2, c=3, h=64, w=32, k=20, r=32, s=32, stride=(32, 32)),
+        Problem(n=2, c=3, h=28, w=29, k=20, r=14, s=14, stride=(14, 14)),
+        Problem(n=3, c=4, h=20, w=24, k=32, r=8, s=8, stride=(4, 4), padding=same(4)),
     ),
     # Of pointwise, all shapes of filters, and splits of them; what comes as boxes and by words of
     # all sizes, rows of 32 to 128 bytes, several tiles a block; what leaves as boxes, runs, pairs
     # and words.
-    *(
-        problem
-        for pixels in (
-            Problem(n=2, c=8, h=200, w=170, k=24, r=1, s=1),
-            Problem(n=2, c=24, h=200, w=170, k=64, r=1, s=1),
-            Problem(n=2, c=40, h=200, w=170, k=17, r=1, s=1),
-            Problem(n=3, c=72, h=30, w=31, k=96, r=1, s=1),
-            Problem(n=3, c=130, h=20, w=21, k=120, r=1, s=1),
-            Problem(n=3, c=66, h=20, w=21, k=150, r=1, s=1),
-            Problem(n=3, c=12, h=20, w=21, k=192, r=1, s=1),
-            Problem(n=3, c=200, h=23, w=21, k=255, r=1, s=1),
-            Problem(n=2, c=129, h=20, w=9, k=330, r=1, s=1),
-            Problem(n=2, c=64, h=20, w=9, k=333, r=1, s=1),
-        )
-        for problem in (pixels, pixels)
+    *twice(
+        Problem(n=2, c=8, h=200, w=170, k=24, r=1, s=1),
+        Problem(n=2, c=24, h=200, w=170, k=64, r=1, s=1),
+        Problem(n=2, c=40, h=200, w=170, k=17, r=1, s=1),
+        Problem(n=3, c=72, h=30, w=31, k=96, r=1, s=1),
+        Problem(n=3, c=130, h=20, w=21, k=120, r=1, s=1),
+        Problem(n=3, c=66, h=20, w=21, k=150, r=1, s=1),
+        Problem(n=3, c=12, h=20, w=21, k=192, r=1, s=1),
+        Problem(n=3, c=200, h=23, w=21, k=255, r=1, s=1),
+        Problem(n=2, c=129, h=20, w=9, k=330, r=1, s=1),
+        Problem(n=2, c=64, h=20, w=9, k=333, r=1, s=1),
     ),
     # Of grouped, sets of 8 to 32 filters, of one group and of several, slabs that are not full,
     # one box a block and more, taps that share pixels and that do not.
-    *(
-        problem
-        for groups in (
-            Problem(n=2, c=128, h=17, w=30, k=128, padding=same(1), groups=32),
-            Problem(n=3, c=72, h=14, w=14, k=72, padding=same(1), groups=9),
-            Problem(n=40, c=176, h=29, w=31, k=176, padding=same(1), groups=11),
-            Problem(n=2, c=96, h=33, w=20, k=48, r=4, s=5, stride=(2, 2), groups=6),
-            Problem(n=2, c=72, h=21, w=19, k=72, stride=(2, 2), padding=same(1), groups=3),
-            Problem(n=40, c=160, h=15, w=16, k=160, padding=same(2), dilation=(2, 2), groups=5),
-            Problem(c=24, h=9, w=50, k=24, r=1, s=7, stride=(1, 3), dilation=(1, 2), groups=12),
-        )
-        for problem in (groups, groups)
+    *twice(
+        Problem(n=2, c=128, h=17, w=30, k=128, padding=same(1), groups=32),
+        Problem(n=3, c=72, h=14, w=14, k=72, padding=same(1), groups=9),
+        Problem(n=40, c=176, h=29, w=31, k=176, padding=same(1), groups=11),
+        Problem(n=2, c=96, h=33, w=20, k=48, r=4, s=5, stride=(2, 2), groups=6),
+        Problem(n=2, c=72, h=21, w=19, k=72, stride=(2, 2), padding=same(1), groups=3),
+        Problem(n=40, c=160, h=15, w=16, k=160, padding=same(2), dilation=(2, 2), groups=5),
+        Problem(c=24, h=9, w=50, k=24, r=1, s=7, stride=(1, 3), dilation=(1, 2), groups=12),
     ),
     # Padding past 2^29 makes the transform count in 64 bits.
     Problem(c=2, h=3, w=5, k=4, r=1, s=2, stride=(2**29, 1), padding=((2**29, 0), (1, 0))),

@@ -87,7 +87,7 @@ struct Arguments {
       raw_shift;  // from a channel to the next: elements, if of a phase; and how far past 16 bytes
   int32_t reach;  // input columns that a position's plane and unit reach to the right
   int64_t input_begin, input_end;  // bytes, from element [0, 0, 0, 0], of the whole input
-  // Of units that are in the input as they are, and come neither as boxes nor by lines, at a time; or 0.
+  // Of units, or rows of pixels, that are in the input as they are and are no boxes or lines, at a time; or 0.
   int32_t copied_bytes;
   bool vectors;         // whether a unit's channels are neighbours in the input, 16-byte aligned
   bool rechecks;        // whether products may meet elements outside a window

@@ -41,8 +41,8 @@ int pixels_of_rows(const Problem& problem) {
   return row_pixels(with_images_as_rows(problem), operands_of(problem));
 }
 
-double pixel_row_start(const Problem& problem) {
-  const int pixels = pixels_of_rows(problem);
+/// Of so many.
+double pixel_row_start(const Problem& problem, int pixels) {
   const double start = pixels == kWord ? 3 : pixels > 1 ? 4 : 5;
   return implicit_gemm::split_k::filter_copy(problem) == kWord ? start : start + 2.5;
 }
@@ -70,7 +70,8 @@ double start(const Problem& problem, const Problem& merged) {
   if (is_for_stem && is_split(stem::as_computed(problem))) return stem::has_runs(problem) ? 8 : 9;
   if (is_for_stem) return has_pixels ? 5 : 6 + kStemTap * double(problem.window_elements());
   if (is_split(problem)) return is_pixel(problem) ? 13 : 15.5;
-  if (pixels_of_rows(problem) > 0) return pixel_row_start(problem);
+  if (const int pixels = pixels_of_rows(problem); pixels > 0)
+    return pixel_row_start(problem, pixels);
   if (merged.groups == problem.groups && reads_words(problem)) return has_pixels ? 5 : 4.5;
   return has_pixels ? 10 : 13;
 }
@@ -124,9 +125,8 @@ double stem_microseconds(const Problem& problem) {
 double operand_microseconds(const Problem& problem) {
   const bool is_float32 = problem.dtype == IM2WIN_FLOAT32;
   const Problem merged = with_merged_groups(problem, kFilters);
-  const bool is_row = pixels_of_rows(problem) > 0;
   if (!is_float32 && merged.groups == 1 &&
-      (is_row || implicit_gemm::split_k::window_copy(problem) > 1))
+      (implicit_gemm::split_k::window_copy(problem) > 1 || pixels_of_rows(problem) > 0))
     return 0;
   const bool is_line = problem.c_per_group() == 1 && problem.r == 1;
   const double pixel = is_line || (is_float32 && is_pixel(problem)) ? 0.13

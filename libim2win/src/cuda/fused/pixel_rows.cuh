@@ -227,7 +227,7 @@ class PixelRowLoads {
   Cursor cursor_;
 };
 
-/// Element by element, for any strides, where boxes were to be.
+/// Element by element, of inputs that do not begin at a multiple of 16 bytes; in wide tiles words, too.
 template <class T>
 class PixelRowStaging {
  public:

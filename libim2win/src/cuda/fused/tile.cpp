@@ -131,10 +131,10 @@ std::string describe(const Tile& tile) {
               ", ", tile.product_columns, " columns",
               tile.filters_in_place ? ", filters in place" : "",
               tile.pixel_rows ? ", rows of pixels" : "",
-              tile.pixel_word ? text(" by ", tile.pixel_word) : "",
-              tile.stored    ? ", boxes in and out"
-              : tile.boxed() ? ", boxes in"
-                             : "",
+              tile.stored       ? ", boxes in and out"
+              : tile.pixel_word ? text(" by ", tile.pixel_word)
+              : tile.boxed()    ? ", boxes in"
+                                : "",
               tile.whole_planes ? ", whole planes out" : "", ", ", tile.planes, " planes, ",
               tile.positions, " positions x ", tile.units, " units of ", tile.unit_channels, " x ",
               tile.unit_columns, ", ", tile.raw.stages, " x ", tile.raw.channels, " x ",
