@@ -47,6 +47,17 @@ DENSE = [
         Problem(n=66, c=24, h=14, w=14, k=200, r=1, s=1),
         Problem(n=66, c=40, h=10, w=13, k=136, r=1, s=1),
     ),
+    # And of every other pixel in words of 16 bytes, which end with a row and do not, and of 8, one by
+    # one, of every third, and of whole rows; of one image a tile and of several.
+    *twice(
+        Problem(n=3, c=72, h=16, w=32, k=136, r=1, s=1, stride=(2, 2)),
+        Problem(n=9, c=40, h=10, w=12, k=72, r=1, s=1, stride=(2, 2)),
+        Problem(n=5, c=130, h=14, w=14, k=200, r=1, s=1, stride=(2, 2)),
+        Problem(n=4, c=88, h=9, w=11, k=264, r=1, s=1, stride=(2, 2)),
+        Problem(n=2, c=48, h=13, w=26, k=72, r=1, s=1, stride=(3, 3)),
+        Problem(n=4, c=64, h=12, w=24, k=130, r=1, s=1, stride=(2, 1)),
+        Problem(c=1000, h=14, w=14, k=256, r=1, s=1, stride=(2, 2)),
+    ),
     # Of im2win_fused, rows of patches as channels, in NCHW.
     Problem(n=3, c=3, h=64, w=112, k=136, r=16, s=16, stride=(16, 16)),
     Problem(n=2, c=3, h=42, w=56, k=72, r=14, s=14, stride=(14, 14)),

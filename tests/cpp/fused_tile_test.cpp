@@ -290,6 +290,22 @@ int check_random_problems() {
   return mismatches;
 }
 
+/// Single pixels, some of the input's.
+int check_pixels_apart() {
+  auto between = random_numbers();
+  int mismatches = 0;
+  for (int i = 0; i < 100; ++i) {
+    const int64_t input[] = {between(1, 9), between(1, 140), between(1, 30), between(1, 30)};
+    Problem problem = make_problem(input, between(1, 300), 1, 1, false);
+    problem.stride_h = between(1, 3);
+    problem.stride_w = between(1, 3);
+    set_outputs(problem);
+    for (const KernelShape& shape : kPixelShapes)
+      mismatches += check(problem, Operands::kHalf, {&shape, 1});
+  }
+  return mismatches;
+}
+
 /// Single pixels, of one image whose rows are others.
 int check_pixel_rows() {
   auto between = random_numbers();
@@ -307,4 +323,8 @@ int check_pixel_rows() {
 
 }  // namespace
 
-int main() { return check_random_problems() + check_pixel_rows() + check_batches() == 0 ? 0 : 1; }
+int main() {
+  const int wrong =
+      check_random_problems() + check_pixels_apart() + check_pixel_rows() + check_batches();
+  return wrong == 0 ? 0 : 1;
+}

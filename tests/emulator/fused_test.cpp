@@ -211,6 +211,10 @@ im2win_conv2d_desc random_pixels() {
     desc.h = 8;
     desc.w = 8 * between(1, 4);
   }
+  if (once_in(3)) {
+    desc.stride_h = between(1, 3);
+    desc.stride_w = between(1, 3);
+  }
   desc.dtype = once_in(2) ? IM2WIN_FLOAT16 : IM2WIN_BFLOAT16;
   desc.input_layout = IM2WIN_NCHW;
   desc.output_layout = once_in(5) ? IM2WIN_NHWC : IM2WIN_NCHW;

@@ -169,6 +169,29 @@ __device__ __forceinline__ float load_if(bool condition, const float* p) {
   return load_if_any(condition, p);
 }
 
+/// Likewise, to a register for each 32 bits.
+__device__ __forceinline__ void load_if(bool condition, const uint16_t* p, uint32_t (&x)[2]) {
+  asm("{\n.reg .pred c;\nsetp.ne.b32 c, %2, 0;\nmov.b32 %0, 0;\nmov.b32 %1, 0;\n"
+      "@c ld.global.nc.v2.b32 {%0, %1}, [%3];\n}\n"
+      : "=r"(x[0]), "=r"(x[1])
+      : "r"(static_cast<int>(condition)), "l"(p));
+}
+__device__ __forceinline__ void load_if(bool condition, const uint16_t* p, uint32_t (&x)[4]) {
+  asm("{\n.reg .pred c;\nsetp.ne.b32 c, %4, 0;\nmov.b32 %0, 0;\nmov.b32 %1, 0;\n"
+      "mov.b32 %2, 0;\nmov.b32 %3, 0;\n@c ld.global.nc.v4.b32 {%0, %1, %2, %3}, [%5];\n}\n"
+      : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3])
+      : "r"(static_cast<int>(condition)), "l"(p));
+}
+
+/// As load_if, but for the zero, in whose place is anything.
+__device__ __forceinline__ uint16_t load_or_any(bool condition, const uint16_t* p) {
+  uint16_t x;
+  asm("{\n.reg .pred c;\nsetp.ne.b32 c, %1, 0;\n@c ld.global.nc.b16 %0, [%2];\n}\n"
+      : "=h"(x)
+      : "r"(static_cast<int>(condition)), "l"(p));
+  return x;
+}
+
 /// From an address in shared memory.
 template <class Element>
 __device__ __forceinline__ Element load_shared(uint32_t address);

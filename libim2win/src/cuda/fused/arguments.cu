@@ -154,10 +154,13 @@ Arguments<Element>::Arguments(const Problem& problem, const TileChoice& choice,
       reach(reach_right(problem, tile)),
       input_begin(byte_extent(problem.input, element_bytes(problem.dtype)).begin),
       input_end(byte_extent(problem.input, element_bytes(problem.dtype)).end),
-      vectors(has_unit_words(problem.input, channels, element_bytes(problem.dtype), tile)) {
-  copied_bytes = copies(tile)          ? fused::copied_bytes(problem, operands)
-                 : tile.pixel_word > 1 ? tile.pixel_word * static_cast<int>(sizeof(Element))
-                                       : 0;
+      vectors(tile.pixel_rows != 0
+                  ? tile.pixel_word > 1 && stride_w > 1
+                  : has_unit_words(problem.input, channels, element_bytes(problem.dtype), tile)) {
+  const bool copies_pixels = tile.pixel_word > 1 && stride_w == 1;
+  copied_bytes = copies(tile)    ? fused::copied_bytes(problem, operands)
+                 : copies_pixels ? tile.pixel_word * static_cast<int>(sizeof(Element))
+                                 : 0;
   rechecks = forms_sums_again(problem, tile, operands);
   row_word = fused::row_word(problem, tile);
   filter_word = fused::filter_word(problem);

@@ -89,7 +89,8 @@ struct Arguments {
   int64_t input_begin, input_end;  // bytes, from element [0, 0, 0, 0], of the whole input
   // Of units, or rows of pixels, that are in the input as they are and are no boxes or lines, at a time; or 0.
   int32_t copied_bytes;
-  bool vectors;         // whether a unit's channels are neighbours in the input, 16-byte aligned
+  // Whether a unit's channels are neighbours in the input, 16-byte aligned; or pixels that are apart are in words.
+  bool vectors;
   bool rechecks;        // whether products may meet elements outside a window
   int32_t row_word;     // neighbouring pixels of a filter that are written at once
   int32_t filter_word;  // or neighbouring filters of a pixel; 0: there are none

@@ -12,7 +12,7 @@ namespace im2win::cuda::fused {
 // They fit the times of about 900 tiles of the paper's and ResNet-50's layers on an H200, those of split operands
 // of 190, and of 130 that are held, at batches of 8 to 128; those of 290 of TF32 in NCHW (of many tiles, of 700) and
 // 630 in boxes what tiles of a layer take beside each other, as those of 16 bits, of 750 in boxes, 420 of transposed
-// lines (and 710 for the tables of runs), and of 310 of words of pixels; and, on an H100, of rows of pixels.
+// lines (and 710 for the tables of runs), and of 335 of words of pixels; and, on an H100, of rows of pixels.
 struct CostModel::Rates {
   double norm;             // see cycles()
   double batch, slab_end;  // cycles of a warpgroup that multiplies, beside those of products
@@ -350,9 +350,8 @@ double CostModel::slab_cycles(const Tile& tile, const KernelShape& shape) const 
     const double word = rates.transposed_word + rates.transposed_unit * tile.raw.pixel_positions;
     return word * words * times + (tile.run > 0 ? run_cycles(tile, shape, words) : 0);
   }
-  // Copies of 8 and 4 bytes take 1.5 and 2.5 times as long as one of a whole unit. In rows of pixels words
-  // of 8 bytes are part of what a slab takes, and shorter ones take more.
-  const double copies = tile.pixel_word > 0  ? kWordPixels / 2 - tile.pixel_word
+  // Copies of 8 and 4 bytes take 1.5 and 2.5 times as long as one of a whole unit.
+  const double copies = tile.pixel_word > 0  ? pixel_copies(tile)
                         : this->copies(tile) ? 0.5 + 0.5 * kUnitBytes / copied_bytes_
                                              : 1;
   const double units = all_units * times * copies;
@@ -369,6 +368,13 @@ double CostModel::slab_cycles(const Tile& tile, const KernelShape& shape) const 
   const double meetings = std::max(double(std::gcd(apart, kBankBytes)) / kBankWord, 1.0);
   const double unit = rates.lined_unit + rates.conflict * (meetings - 1);
   return rates.lined_slab + unit * units + rates.line * double(tile.raw_lines());
+}
+
+double CostModel::pixel_copies(const Tile& tile) const {
+  constexpr double kOfWords = 2.6, kOneByOne = 7.5;  // of pixels that are apart
+  if (problem_.stride_w > 1) return tile.pixel_word > 1 ? kOfWords : kOneByOne;
+  // Words of 8 bytes are part of what a slab takes, and shorter ones take more.
+  return kWordPixels / 2 - tile.pixel_word;
 }
 
 double CostModel::last_chunks(const Tile& tile) const {

@@ -38,6 +38,8 @@ class CostModel {
                        double slabs) const;
   double write_cycles(const Tile& tile, const KernelShape& shape) const;
   double slab_cycles(const Tile& tile, const KernelShape& shape) const;
+  /// Of a unit of pixels that are moved to rows, how many times as long as others.
+  double pixel_copies(const Tile& tile) const;
   /// Which part of a tile's slabs has more channels than there are.
   double last_chunks(const Tile& tile) const;
   /// Of a slab of so many words that are transposed, if the tile is a run: what is the same for all boxes.

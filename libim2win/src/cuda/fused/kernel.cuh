@@ -172,8 +172,14 @@ __device__ __forceinline__ void bring_windows(const Arguments<typename T::Elemen
       if (a.copied_bytes == 8) return PixelRowCopies<T, 4>(a, block).run();
       if (a.copied_bytes == 4) return PixelRowCopies<T, 2>(a, block).run();
     }
-    if constexpr (may_have_single_pixels(T::kShape))
-      if (a.tile.pixel_word > 0) return PixelRowLoads<T>(a, block).run();
+    if constexpr (may_have_loaded_pixels(T::kShape)) {
+      if (a.vectors && a.tile.pixel_word == 4)
+        return PixelRowLoads<T, 4, PixelSteps::kInWords>(a, block).run();
+      if (a.vectors) return PixelRowLoads<T, 2, PixelSteps::kInWords>(a, block).run();
+      if (a.tile.pixel_word > 0 && a.stride_w == 1)
+        return PixelRowLoads<T, 2, PixelSteps::kNone>(a, block).run();
+      if (a.tile.pixel_word > 0) return PixelRowLoads<T, 2, PixelSteps::kAny>(a, block).run();
+    }
     PixelRowStaging<T>(a, block).run();
   } else {
     WindowStaging<T>(a, block).run();

@@ -1,7 +1,9 @@
-// Rows of pixels (see tile.hpp) of inputs that are no words of 16 bytes, and so cannot come as boxes.
+// Rows of pixels (see tile.hpp) of inputs that are no words of 16 bytes, or of which windows have some, and that so cannot
+// come as boxes.
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 #include "cuda/fused/arguments.cuh"
 #include "cuda/fused/block.cuh"
@@ -12,28 +14,25 @@
 
 namespace im2win::cuda::fused {
 
-/// Where words of so many neighbouring pixels of a channel come from, and where boxes would have put them. A lane has the
+/// Where words of so many neighbouring pixels of a channel go, which is where boxes would have put them. A lane has the
 /// same columns of all channels, and a warp every so manyth channel, in *turns*: its places in a slab are eight, over and
-/// over, and where its words come from is found once a tile.
+/// over.
 template <class T, int kPixels>
-class PixelWords {
+class PixelPlaces {
  public:
   using Element = typename T::Element;
   using Moved = fused::Moved<T::kOperands>;
 
-  static constexpr int kBytes = kPixels * static_cast<int>(sizeof(Moved));
   static constexpr int kWarps = T::kStagingThreads / 32;
   static constexpr int kMostChannels = kRowUnits * kWordPixels;  // of a slab
   static constexpr int kTurns = (kMostChannels + kWarps - 1) / kWarps;
   static constexpr int kWarpPixels = 32 * kPixels;
   static constexpr int kWords = (T::kShape.columns + kWarpPixels - 1) / kWarpPixels;  // of a lane
 
-  __device__ __forceinline__ explicit PixelWords(const Arguments<Element>& a)
-      : a_(a),
-        warp_(static_cast<int>(threadIdx.x) / 32),
-        columns_(ptx::fresh(a.tile.product_columns)),
-        channels_(ptx::fresh(a.tile.units * a.tile.unit_channels)),
-        apart_(ptx::fresh(static_cast<int32_t>(a.stride_c) * static_cast<int>(sizeof(Moved)))) {
+  __device__ __forceinline__ explicit PixelPlaces(const Tile& tile)
+      : warp_(static_cast<int>(threadIdx.x) / 32),
+        columns_(ptx::fresh(tile.product_columns)),
+        channels_(ptx::fresh(tile.units * tile.unit_channels)) {
     const int first = column(0) % kRowPixels;
     const int block = column(0) / kRowPixels * block_bytes();
     const int in_unit = first % kWordPixels * static_cast<int>(sizeof(Moved));
@@ -43,33 +42,22 @@ class PixelWords {
                    swizzled_place(warp_ + i * kWarps, first / kWordPixels, kRowUnits) * kUnitBytes;
   }
 
-  /// A tile, at a slab.
-  __device__ __forceinline__ void enter(const SlabWalk<Element>& at) {
-    const Moved* const from = origin<T>(a_, at.tile, at.slab.chunk * channels_ + warp_);
-#pragma unroll
-    for (int word = 0; word < kWords; ++word) {
-      const auto [row, pixel] = a_.pitch.divide(at.tile.begin + column(word));
-      left_[word] = at.tile.p + row < a_.h ? a_.w - pixel : 0;
-      from_[word] = from + (left_[word] > 0 ? int64_t{at.tile.p + row} * a_.row_stride + pixel : 0);
-    }
+  /// The first of a lane's words.
+  __device__ __forceinline__ static int column(int word) {
+    return word * kWarpPixels + static_cast<int>(threadIdx.x) % 32 * kPixels;
   }
-  /// To the next slab.
-  __device__ __forceinline__ void advance() {
-#pragma unroll
-    for (int word = 0; word < kWords; ++word)
-      from_[word] = ptx::further(from_[word], apart_, channels_);
+  /// Of a slab, and in it the warp's first one.
+  __device__ __forceinline__ int channels() const { return channels_; }
+  __device__ __forceinline__ int first_channel(const SlabShare& slab) const {
+    return slab.chunk * channels_ + warp_;
   }
-
-  /// Of the slab, how many channels from the warp's first on are in the input.
-  __device__ __forceinline__ int channels(const SlabShare& slab) const {
-    return min(static_cast<int>(a_.channels) - slab.chunk * channels_, channels_) - warp_;
+  /// From the warp's first one on, how many the slab has of so many that the input has.
+  __device__ __forceinline__ int channels(const SlabShare& slab, int64_t of_input) const {
+    return min(static_cast<int>(of_input) - slab.chunk * channels_, channels_) - warp_;
   }
-  __device__ __forceinline__ const Moved* from(int word, int turn) const {
-    return ptx::further(from_[word], apart_, turn * kWarps);
-  }
-  /// Of the word, one of its pixels, if the slab has so many channels: see channels().
-  __device__ __forceinline__ bool exists(int word, int turn, int channels, int pixel = 0) const {
-    return pixel < left_[word] && turn * kWarps < channels;
+  /// Whether these are all that the largest slab has.
+  __device__ __forceinline__ bool has_most(int channels) const {
+    return channels == kMostChannels - warp_;
   }
   /// Whether the tile has as many columns.
   __device__ __forceinline__ bool has_columns(int word) const {
@@ -93,158 +81,276 @@ class PixelWords {
  private:
   static constexpr int kPlaces = kRowUnits;  // among which swizzles exchange
 
-  /// The first of a lane's words.
-  __device__ __forceinline__ static int column(int word) {
-    return word * kWarpPixels + static_cast<int>(threadIdx.x) % 32 * kPixels;
-  }
   /// Of 64 pixels of all channels.
   __device__ __forceinline__ int block_bytes() const { return channels_ * kRowBytes; }
 
-  const Arguments<Element>& a_;
   int warp_;
-  int columns_;           // of a tile
-  int channels_, apart_;  // of a slab, and bytes between them
+  int columns_;   // of a tile
+  int channels_;  // of a slab
   int places_[kPlaces];
-  const Moved* from_[kWords];
-  int left_[kWords];  // pixels of the row in the input, from the word's first on
 };
 
-/// By asynchronous copies.
+/// Bytes from a channel to the next.
+template <class Element>
+__device__ __forceinline__ int32_t channel_bytes(const Arguments<Element>& a) {
+  return ptx::fresh(static_cast<int32_t>(a.stride_c) * static_cast<int>(sizeof(Element)));
+}
+
+/// Where the pixel of a tile's column is: from the beginning of a channel of its first image; and how many the row has from
+/// there on. None if that is no image's.
+struct PixelPlace {
+  int64_t offset;
+  int left;
+
+  template <class Element>
+  __device__ __forceinline__ PixelPlace(const Arguments<Element>& a, const TilePosition& tile,
+                                        int column) {
+    const auto [line, q] = a.pitch.divide(tile.begin + column);
+    const auto [row, image] = a.tile_images.divide(line);
+    const int p = tile.p + row;
+    left = p < a.p && tile.n + image < a.n ? a.q - q : 0;
+    offset = left > 0 ? image * a.stride_n + int64_t{p * a.stride_h} * a.row_stride +
+                            int64_t{q * a.stride_w} * a.column_stride
+                      : 0;
+  }
+};
+
+/// Words of neighbouring pixels, by asynchronous copies. Where they come from is found once a tile.
 template <class T, int kPixels>
 class PixelRowCopies {
  public:
   using Element = typename T::Element;
 
   __device__ __forceinline__ PixelRowCopies(const Arguments<Element>& a, Block<T> block)
-      : a_(a), block_(block), words_(a) {}
+      : a_(a), block_(block), places_(a.tile), apart_(channel_bytes(a)) {}
 
   __device__ __forceinline__ void run() {
     bool is_first = true;
     for (SlabWalk<Element> at(a_); !at.ended(a_); at.advance(a_)) {
-      if (at.slab.enters_group) words_.enter(at);
+      if (at.slab.enters_group) enter(at);
       if (is_first) wait_for_inputs(a_);
       is_first = false;
       barriers().slabs.wait_empty(cursor_);
-      if (words_.are_largest()) {
-        copy<true>(words_.channels(at.slab));
+      if (places_.are_largest()) {
+        copy<true>(places_.channels(at.slab, a_.channels));
       } else {
-        copy<false>(words_.channels(at.slab));
+        copy<false>(places_.channels(at.slab, a_.channels));
       }
-      words_.advance();
       barriers().slabs.arrive_full_after_copies(cursor_.stage);
       cursor_.advance(a_.tile.slab_stages);
     }
   }
 
  private:
-  using Words = PixelWords<T, kPixels>;
+  using Places = PixelPlaces<T, kPixels>;
+  static constexpr int kWarps = Places::kWarps;
+  using Moved = typename Places::Moved;
+  static constexpr int kBytes = kPixels * static_cast<int>(sizeof(Moved));
+
+  /// A tile, at a slab.
+  __device__ __forceinline__ void enter(const SlabWalk<Element>& at) {
+    const Moved* const from = origin<T>(a_, at.tile, places_.first_channel(at.slab));
+#pragma unroll
+    for (int word = 0; word < Places::kWords; ++word) {
+      const PixelPlace place(a_, at.tile, Places::column(word));
+      exists_[word] = place.left > 0;
+      from_[word] = from + place.offset;
+    }
+  }
 
   template <bool kLargest>
   __device__ __forceinline__ void copy(int channels) {
     const uint32_t slab = ptx::shared_address(block_.slab(cursor_.stage));
 #pragma unroll
-    for (int word = 0; word < Words::kWords; ++word) {
-      if (!words_.has_columns(word)) break;
+    for (int word = 0; word < Places::kWords; ++word) {
+      if (!places_.has_columns(word)) break;
 #pragma unroll
-      for (int turn = 0; turn < Words::kTurns; ++turn) {
-        if (!words_.template has<kLargest>(turn)) break;
-        ptx::copy_async_if<Words::kBytes>(words_.exists(word, turn, channels),
-                                          slab + static_cast<uint32_t>(words_.place(word, turn)),
-                                          words_.from(word, turn));
+      for (int turn = 0; turn < Places::kTurns; ++turn) {
+        if (!places_.template has<kLargest>(turn)) break;
+        ptx::copy_async_if<kBytes>(exists_[word] && turn * kWarps < channels,
+                                   slab + static_cast<uint32_t>(places_.place(word, turn)),
+                                   ptx::further(from_[word], apart_, turn * kWarps));
       }
+      from_[word] = ptx::further(from_[word], apart_, places_.channels());
     }
   }
 
   const Arguments<Element>& a_;
   Block<T> block_;
-  Words words_;
+  Places places_;
+  int32_t apart_;
+  const Moved* from_[Places::kWords];
+  bool exists_[Places::kWords];
   Cursor cursor_;
 };
 
-/// Pixel by pixel, which are too short for such copies, by way of registers, and two at a time from there. While a part of
-/// a slab is stored, the others of the next are under way.
-template <class T>
+enum class PixelSteps {
+  kNone,     // pixels are neighbours, and come one by one
+  kAny,      // they are apart, and come one by one
+  kInWords,  // every other one is a window's, of words of twice as many
+};
+
+/// By way of registers, of pixels that are too short for such copies, or apart, and words from there. While a part of a slab
+/// is stored, the others of the next are under way.
+template <class T, int kPixels, PixelSteps kSteps>
 class PixelRowLoads {
  public:
   using Element = typename T::Element;
 
   __device__ __forceinline__ PixelRowLoads(const Arguments<Element>& a, Block<T> block)
-      : a_(a), block_(block), words_(a) {}
+      : a_(a),
+        block_(block),
+        places_(a.tile),
+        apart_(channel_bytes(a)),
+        step_(kSteps == PixelSteps::kAny ? ptx::fresh(a.stride_w) : 1) {}
 
   __device__ __forceinline__ void run() {
     SlabWalk<Element> next(a_);
     if (next.ended(a_)) return;
-    words_.enter(next);
+    enter(next);
     wait_for_inputs(a_);
 #pragma unroll
-    for (int word = 0; word < Words::kWords; ++word) load(word, words_.channels(next.slab));
+    for (int word = 0; word < Places::kWords; ++word) load(word, channels(next));
     for (bool more = true; more;) {
       next.advance(a_);
       more = !next.ended(a_);
       if (more && next.slab.enters_group) {
-        words_.enter(next);
+        enter(next);
       } else {
-        words_.advance();
+        advance();
       }
-      move(more ? words_.channels(next.slab) : 0);
+      move(more ? channels(next) : 0);
     }
   }
 
  private:
-  using Words = PixelWords<T, 2>;
-  using Moved = typename Words::Moved;
+  using Places = PixelPlaces<T, kPixels>;
+  using Moved = typename Places::Moved;
+  static constexpr int kWarps = Places::kWarps;
+  static constexpr bool kInWords = kSteps == PixelSteps::kInWords;
+  // Of a word's input, a register for each pixel, which is its low half.
+  using Loaded = std::conditional_t<kInWords, uint32_t, Moved>;
+
+  __device__ __forceinline__ int channels(const SlabWalk<Element>& at) const {
+    return places_.channels(at.slab, a_.channels);
+  }
+
+  /// A tile, at a slab.
+  __device__ __forceinline__ void enter(const SlabWalk<Element>& at) {
+    const Moved* const from = origin<T>(a_, at.tile, places_.first_channel(at.slab));
+#pragma unroll
+    for (int word = 0; word < Places::kWords; ++word) {
+      const PixelPlace place(a_, at.tile, Places::column(word));
+      left_[word] = place.left;
+      from_[word] = from + place.offset;
+    }
+  }
+  /// To the next slab.
+  __device__ __forceinline__ void advance() {
+#pragma unroll
+    for (int word = 0; word < Places::kWords; ++word)
+      from_[word] = ptx::further(from_[word], apart_, places_.channels());
+  }
 
   /// A slab to its stage, and so many channels of the next one to its place.
   __device__ __forceinline__ void move(int next_channels) {
     barriers().slabs.wait_empty(cursor_);
     char* const slab = block_.slab(cursor_.stage);
 #pragma unroll
-    for (int word = 0; word < Words::kWords; ++word) {
-#pragma unroll
-      for (int turn = 0; turn < Words::kTurns; ++turn)
-        if (words_.template has<false>(turn))
-          *reinterpret_cast<uint32_t*>(slab + words_.place(word, turn)) =
-              uint32_t{x_[word][turn][0]} | uint32_t{x_[word][turn][1]} << 16;
+    for (int word = 0; word < Places::kWords; ++word) {
+      if (places_.are_largest()) {
+        store<true>(word, slab);
+      } else {
+        store<false>(word, slab);
+      }
       load(word, next_channels);
     }
     barriers().slabs.arrive_full_by_warp(cursor_.stage);
     cursor_.advance(a_.tile.slab_stages);
   }
 
+  template <bool kLargest>
+  __device__ __forceinline__ void store(int word, char* slab) const {
+#pragma unroll
+    for (int turn = 0; turn < Places::kTurns; ++turn)
+      if (places_.template has<kLargest>(turn))
+        store(slab + places_.place(word, turn), x_[word][turn]);
+  }
+  __device__ __forceinline__ static void store(char* to, const Loaded (&x)[kPixels]) {
+    uint32_t pairs[kPixels / 2];
+#pragma unroll
+    for (int i = 0; i < kPixels / 2; ++i) pairs[i] = pair(x[2 * i], x[2 * i + 1]);
+    if constexpr (kPixels == 2) {
+      *reinterpret_cast<uint32_t*>(to) = pairs[0];
+    } else {
+      *reinterpret_cast<uint2*>(to) = make_uint2(pairs[0], pairs[1]);
+    }
+  }
+  __device__ __forceinline__ static uint32_t pair(uint16_t x, uint16_t y) {
+    return uint32_t{x} | uint32_t{y} << 16;
+  }
+  __device__ __forceinline__ static uint32_t pair(uint32_t x, uint32_t y) {
+    return __byte_perm(x, y, 0x5410);
+  }
+
+  /// Anything for pixels that do not exist, where no channel is missing and nobody looks at such columns' sums: what comes
+  /// one by one is limited by instructions. Or zeros.
+  __device__ __forceinline__ void load(int word, int channels) {
+    if (kInWords || !places_.has_most(channels) || a_.rechecks) {
+      load<false>(word, channels);
+    } else {
+      load<true>(word, channels);
+    }
+  }
+  template <bool kAll>
   __device__ __forceinline__ void load(int word, int channels) {
 #pragma unroll
-    for (int turn = 0; turn < Words::kTurns; ++turn)
+    for (int turn = 0; turn < Places::kTurns; ++turn) {
+      if (kAll && !places_.template has<true>(turn)) break;
+      const Moved* const from = ptx::further(from_[word], apart_, turn * kWarps);
+      const bool has_channel = kAll || turn * kWarps < channels;
+      Loaded(&x)[kPixels] = x_[word][turn];
+      if constexpr (kInWords) {
+        ptx::load_if(has_channel && left_[word] > 0, from, x);
+      } else {
 #pragma unroll
-      for (int pixel = 0; pixel < 2; ++pixel)
-        x_[word][turn][pixel] = ptx::load_if(words_.exists(word, turn, channels, pixel),
-                                             words_.from(word, turn) + pixel);
+        for (int pixel = 0; pixel < kPixels; ++pixel) {
+          const bool exists = has_channel && pixel < left_[word];
+          const Moved* const at = from + pixel * step_;
+          x[pixel] = kAll ? ptx::load_or_any(exists, at) : ptx::load_if(exists, at);
+        }
+      }
+    }
   }
 
   const Arguments<Element>& a_;
   Block<T> block_;
-  Words words_;
-  Moved x_[Words::kWords][Words::kTurns][2];
+  Places places_;
+  int32_t apart_, step_;  // bytes from a channel to the next, and elements from a pixel
+  const Moved* from_[Places::kWords];
+  int left_[Places::kWords];  // pixels of the row, from the word's first on
+  Loaded x_[Places::kWords][Places::kTurns][kPixels];
   Cursor cursor_;
 };
 
-/// Element by element, of inputs that do not begin at a multiple of 16 bytes; in wide tiles words, too.
+/// Element by element, of inputs that do not begin at a multiple of 16 bytes, whatever tiles these have.
 template <class T>
 class PixelRowStaging {
  public:
-  __device__ __forceinline__ PixelRowStaging(const Arguments<typename T::Element>& a,
-                                             Block<T> block)
+  using Element = typename T::Element;
+
+  __device__ __forceinline__ PixelRowStaging(const Arguments<Element>& a, Block<T> block)
       : a_(a), block_(block) {}
 
   __device__ __forceinline__ void run() {
     wait_for_inputs(a_);
-    for (SlabWalk<typename T::Element> at(a_); !at.ended(a_); at.advance(a_))
-      stage(at.tile, at.slab.chunk);
+    for (SlabWalk<Element> at(a_); !at.ended(a_); at.advance(a_)) stage(at);
   }
 
  private:
   using Moved = fused::Moved<T::kOperands>;
 
-  __device__ __forceinline__ void stage(const TilePosition& tile, int chunk) {
+  __device__ __forceinline__ void stage(const SlabWalk<Element>& at) {
     const int rows = a_.tile.units * a_.tile.unit_channels;
     barriers().slabs.wait_empty(cursor_);
     char* const slab = block_.slab(cursor_.stage);
@@ -252,8 +358,11 @@ class PixelRowStaging {
     for (int i = static_cast<int>(threadIdx.x); i < words; i += T::kStagingThreads) {
       const int row = i / kRowUnits, word = i % kRowUnits;  // of all blocks of pixels
       const int column = row / rows * kRowPixels + word * kWordPixels;
+      const int channel = at.slab.chunk * rows + row % rows;
       Moved x[kWordPixels];
-      load(tile, chunk * rows + row % rows, column, x);
+#pragma unroll
+      for (int pixel = 0; pixel < kWordPixels; ++pixel)
+        x[pixel] = load(at.tile, channel, column + pixel);
       *reinterpret_cast<uint4*>(slab + swizzled_place(row, word, kRowUnits) * kUnitBytes) =
           pack_unit(x);
     }
@@ -261,19 +370,14 @@ class PixelRowStaging {
     cursor_.advance(a_.tile.slab_stages);
   }
 
-  /// Neighbours, zero outside the input.
-  __device__ __forceinline__ void load(const TilePosition& tile, int channel, int column,
-                                       Moved (&x)[kWordPixels]) const {
-    const auto [row, pixel] = a_.pitch.divide(tile.begin + column);
-    const bool exists = channel < a_.channels && tile.p + row < a_.h;
-    const Moved* from = origin<T>(a_, tile, channel) + int64_t{tile.p + row} * a_.row_stride +
-                        int64_t{pixel} * a_.column_stride;
-#pragma unroll
-    for (int i = 0; i < kWordPixels; ++i)
-      x[i] = ptx::load_if(exists && pixel + i < a_.w, from + int64_t{i} * a_.column_stride);
+  /// Or zero outside the input.
+  __device__ __forceinline__ Moved load(const TilePosition& tile, int channel, int column) const {
+    const PixelPlace place(a_, tile, column);
+    return ptx::load_if(channel < a_.channels && place.left > 0,
+                        origin<T>(a_, tile, channel) + place.offset);
   }
 
-  const Arguments<typename T::Element>& a_;
+  const Arguments<Element>& a_;
   Block<T> block_;
   Cursor cursor_;
 };

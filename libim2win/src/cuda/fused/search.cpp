@@ -77,11 +77,12 @@ class Search {
   /// word of pixels, or, as boxes have no two rows, at the next 64.
   void try_pixel_rows(int64_t channel_units) {
     const int pixels = row_pixels(problem_, operands_);
-    const bool boxes = pixels == kWordPixels;
-    const int64_t pitch = round_up(problem_.q, boxes ? kRowPixels : kWordPixels);
-    const bool has_kernel = boxes        ? may_have_pixel_boxes(shape_)
-                            : pixels > 1 ? may_have_pixel_words(shape_)
-                                         : may_have_single_pixels(shape_);
+    const bool boxes = pixels == kWordPixels, apart = has_pixels_apart(problem_);
+    const int64_t word = boxes ? kRowPixels : apart ? std::max(pixels, 2) : kWordPixels;
+    const int64_t pitch = round_up(problem_.q, word);
+    const bool has_kernel = boxes                  ? may_have_pixel_boxes(shape_)
+                            : pixels > 1 && !apart ? may_have_pixel_words(shape_)
+                                                   : may_have_loaded_pixels(shape_);
     TapColumns columns;
     if (pixels == 0 || !has_kernel || problem_.p * pitch >= kMaxTiles ||
         !arrange_columns(problem_, unit_columns_, Columns::kShared, columns))
@@ -96,12 +97,30 @@ class Search {
       if (has_zeros && !has_filter_boxes(problem_, operands_, tile_)) continue;
       tile_.box_rows = 1;
       for (int run = shape_.columns; run >= shape_.least_columns; run -= 8) {
-        tile_.positions = static_cast<int>(round_up(run, kRowPixels));
-        tile_.plane_positions = tile_.positions_pitch = tile_.positions;
-        start_run(static_cast<int>(pitch), run);
+        start_pixels(static_cast<int>(pitch), run);
         if (is_near()) try_stored(boxes && has_output_boxes(problem_, operands_, 3), rows, columns);
       }
+      if (apart) try_pixel_images(static_cast<int>(pitch), rows, columns);
     }
+  }
+
+  /// All pixels of several images, which are no rows of one.
+  void try_pixel_images(int pitch, const TapRows& rows, const TapColumns& columns) {
+    const int64_t pixels = problem_.p * pitch;
+    for (int64_t images = 2; images <= problem_.n && images * pixels <= shape_.columns; ++images) {
+      if (images * std::abs(problem_.input.stride[0]) >= kMaxSpan) break;
+      start_pixels(pitch, shape_.columns);
+      tile_.run = 0;
+      tile_.images = static_cast<int>(images);
+      tile_.rows = static_cast<int>(problem_.p);
+      if (is_near()) try_stages(rows, columns);
+    }
+  }
+
+  void start_pixels(int pitch, int columns) {
+    start_run(pitch, columns);
+    tile_.positions = static_cast<int>(round_up(columns, kRowPixels));
+    tile_.plane_positions = tile_.positions_pitch = tile_.positions;
   }
 
   void try_slab(int chunks, int units, const TapRows& rows, const TapColumns& columns) {

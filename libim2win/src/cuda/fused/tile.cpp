@@ -44,18 +44,37 @@ int copied_bytes(const Problem& problem, Operands operands) {
   return bytes < kLeast ? 0 : static_cast<int>(bytes);
 }
 
+namespace {
+
+/// Whether words of so many pixels, every stride_w'th, are all the input's: a row's last one may go on in the row below,
+/// which no window has.
+bool has_whole_words(const Problem& problem, int64_t pixels) {
+  const int64_t end = round_up(problem.q, pixels) * problem.stride_w;
+  const int64_t row = problem.input.stride[2];
+  const bool has_row_below = (problem.p - 1) * problem.stride_h + 1 < problem.h;
+  return end <= problem.w || (has_row_below && row >= problem.w && end <= row + problem.w);
+}
+
+}  // namespace
+
 int row_pixels(const Problem& problem, Operands operands) {
+  constexpr int64_t kMost = kWordPixels / 2, kFewSteps = 2;
   const Tensor& input = problem.input;
-  if (!are_elements(operands) || problem.n != 1 || problem.r != 1 || problem.s != 1 ||
-      problem.stride_h != 1 || problem.stride_w != 1 || problem.is_padded() ||
+  if (!are_elements(operands) || problem.r != 1 || problem.s != 1 || problem.is_padded() ||
       (input.size[3] > 1 && input.stride[3] != 1))
     return 0;
-  if (has_boxes(input, 3, moved_bytes(operands))) return kWordPixels;
-  int64_t pixels = std::gcd(input.size[3], int64_t{kWordPixels / 2});
-  for (const int dimension : {1, 2})
-    if (input.size[dimension] > 1) pixels = std::gcd(pixels, input.stride[dimension]);
-  const bool is_near = input.size[1] <= 1 || std::abs(input.stride[1]) < kMaxSpan;
-  return is_near ? static_cast<int>(pixels) : 0;
+  if (!has_pixels_apart(problem) && problem.n == 1 && has_boxes(input, 3, moved_bytes(operands)))
+    return kWordPixels;
+  if (input.size[1] > 1 && std::abs(input.stride[1]) >= kMaxSpan) return 0;
+  if (problem.stride_w > kFewSteps) return 1;
+  int64_t word = problem.stride_w == 1 ? std::gcd(problem.q, kMost) : kMost * problem.stride_w;
+  for (int dimension = 0; dimension < 3; ++dimension) {
+    const int64_t steps = dimension == 2 ? problem.stride_h : 1;
+    if (input.size[dimension] > 1) word = std::gcd(word, input.stride[dimension] * steps);
+  }
+  int64_t pixels = std::max(word / problem.stride_w, int64_t{1});
+  while (pixels > 1 && !has_whole_words(problem, pixels)) pixels /= 2;
+  return static_cast<int>(pixels);
 }
 
 bool has_filter_boxes(const Problem& problem, Operands operands, const Tile& tile) {

@@ -16,7 +16,7 @@
 // 16 bytes each, which are wgmma's core matrices (8 positions by 16 bytes) without swizzle, K-major.
 // Or, where pixels are rows of neighbouring channels and planes are boxes of the input, which come by
 // themselves (boxes.cuh), it is [position][unit], in rows of 32, 64 or 128 bytes, swizzled.
-// Or, where windows are single pixels, and those of a channel are neighbours in memory, rows are of pixels,
+// Or, where windows are single pixels, and the input's columns neighbours in memory, rows are of pixels,
 // as they come: [64 pixels][channel], 128 bytes each, swizzled, wgmma's core matrices MN-major.
 //
 // A *step* is the K of one product instruction: two units of any taps.
@@ -353,16 +353,19 @@ bool has_input_boxes(const Problem& problem, Operands operands);
 /// or 0, if none.
 int copied_bytes(const Problem& problem, Operands operands);
 
-/// How many neighbouring pixels can be moved at a time, to rows of pixels: 8, as boxes are of whole words, 4, 2 or 1; or 0,
-/// if there are no such rows. Windows are single pixels, of one image, whose rows are runs.
+/// How many pixels that windows have can be moved at a time, to rows of pixels: of one image, if they are all neighbours,
+/// 8, as boxes are of whole words; else 4, 2 or 1; or 0, if there are no such rows. Windows are single pixels.
 int row_pixels(const Problem& problem, Operands operands);
+constexpr bool has_pixels_apart(const Problem& problem) {
+  return problem.stride_h > 1 || problem.stride_w > 1;
+}
 
 /// Whether a kernel has those who stage rows of pixels that are no boxes, which takes more of them than to start boxes;
-/// and whether these have the registers for pixels one by one.
+/// and whether these have the registers for pixels on their way.
 constexpr bool may_have_pixel_words(const KernelShape& shape) {
   return shape.pixel_rows && shape.staging_warpgroups > 1;
 }
-constexpr bool may_have_single_pixels(const KernelShape& shape) {
+constexpr bool may_have_loaded_pixels(const KernelShape& shape) {
   return may_have_pixel_words(shape) && shape.columns <= 128;
 }
 /// Whether its tiles are boxes of 64 pixels.

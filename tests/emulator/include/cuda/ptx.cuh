@@ -142,6 +142,19 @@ T load_if(bool condition, const T* p) {
   return *p;
 }
 
+template <int kWords>
+void load_if(bool condition, const uint16_t* p, uint32_t (&x)[kWords]) {
+  std::memset(x, 0, sizeof x);
+  if (!condition) return;
+  emulator::require_readable(p, sizeof x);
+  std::memcpy(x, p, sizeof x);
+}
+
+/// Anything is what would show, were it looked at: not a number.
+inline uint16_t load_or_any(bool condition, const uint16_t* p) {
+  return condition ? load_if(condition, p) : UINT16_MAX;
+}
+
 template <class T>
 const T* further(const T* from, int32_t bytes, int32_t times) {
   return reinterpret_cast<const T*>(reinterpret_cast<const char*>(from) + int64_t{bytes} * times);
