@@ -47,8 +47,8 @@ DENSE = [
         Problem(n=66, c=24, h=14, w=14, k=200, r=1, s=1),
         Problem(n=66, c=40, h=10, w=13, k=136, r=1, s=1),
     ),
-    # And of every other pixel in words of 16 bytes, which end with a row and do not, and of 8, one by
-    # one, of every third, and of whole rows; of one image a tile and of several.
+    # And of every other pixel in words of 16 bytes, which end with a row and do not, and of 8, one
+    # by one, of every third, and of whole rows; of one image a tile and of several.
     *twice(
         Problem(n=3, c=72, h=16, w=32, k=136, r=1, s=1, stride=(2, 2)),
         Problem(n=9, c=40, h=10, w=12, k=72, r=1, s=1, stride=(2, 2)),
