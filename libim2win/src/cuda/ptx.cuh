@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "cuda/predicated.cuh"
+
 namespace im2win::cuda::ptx {
 
 /// Orders a warpgroup's register writes before its wgmma instructions (PTX ISA, wgmma.fence).
@@ -154,44 +156,6 @@ __device__ __forceinline__ const T* further(const T* from, int32_t bytes, int32_
   return to;
 }
 
-/// *p through the read-only path if any bit is set, or zero. As one predicated instruction: a branch for each
-/// of many loads would make them wait for one another.
-__device__ __forceinline__ float load_if_any(uint32_t bits, const float* p) {
-  float x;
-  asm("{\n.reg .pred c;\nsetp.ne.b32 c, %1, 0;\nmov.b32 %0, 0;\n@c ld.global.nc.b32 %0, [%2];\n}\n"
-      : "=f"(x)
-      : "r"(bits), "l"(p));
-  return x;
-}
-
-/// Likewise. One bit of many would have to be made a bool first.
-__device__ __forceinline__ float load_if(bool condition, const float* p) {
-  return load_if_any(condition, p);
-}
-
-/// Likewise, to a register for each 32 bits.
-__device__ __forceinline__ void load_if(bool condition, const uint16_t* p, uint32_t (&x)[2]) {
-  asm("{\n.reg .pred c;\nsetp.ne.b32 c, %2, 0;\nmov.b32 %0, 0;\nmov.b32 %1, 0;\n"
-      "@c ld.global.nc.v2.b32 {%0, %1}, [%3];\n}\n"
-      : "=r"(x[0]), "=r"(x[1])
-      : "r"(static_cast<int>(condition)), "l"(p));
-}
-__device__ __forceinline__ void load_if(bool condition, const uint16_t* p, uint32_t (&x)[4]) {
-  asm("{\n.reg .pred c;\nsetp.ne.b32 c, %4, 0;\nmov.b32 %0, 0;\nmov.b32 %1, 0;\n"
-      "mov.b32 %2, 0;\nmov.b32 %3, 0;\n@c ld.global.nc.v4.b32 {%0, %1, %2, %3}, [%5];\n}\n"
-      : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3])
-      : "r"(static_cast<int>(condition)), "l"(p));
-}
-
-/// As load_if, but for the zero, in whose place is anything.
-__device__ __forceinline__ uint16_t load_or_any(bool condition, const uint16_t* p) {
-  uint16_t x;
-  asm("{\n.reg .pred c;\nsetp.ne.b32 c, %1, 0;\n@c ld.global.nc.b16 %0, [%2];\n}\n"
-      : "=h"(x)
-      : "r"(static_cast<int>(condition)), "l"(p));
-  return x;
-}
-
 /// From an address in shared memory.
 template <class Element>
 __device__ __forceinline__ Element load_shared(uint32_t address);
@@ -233,139 +197,10 @@ __device__ __forceinline__ float4 load_shared<float4>(uint32_t address) {
   return x;
 }
 
-/// Likewise, or zero.
-template <class Element>
-__device__ __forceinline__ Element load_shared_if(bool condition, uint32_t address);
-
-template <>
-__device__ __forceinline__ float load_shared_if<float>(bool condition, uint32_t address) {
-  float x;
-  asm volatile(
-      "{\n.reg .pred c;\nsetp.ne.b32 c, %1, 0;\nmov.b32 %0, 0;\n@c ld.shared.b32 %0, [%2];\n}\n"
-      : "=f"(x)
-      : "r"(static_cast<int>(condition)), "r"(address));
-  return x;
-}
-
-template <>
-__device__ __forceinline__ uint16_t load_shared_if<uint16_t>(bool condition, uint32_t address) {
-  uint16_t x;
-  asm volatile(
-      "{\n.reg .pred c;\nsetp.ne.b32 c, %1, 0;\nmov.b16 %0, 0;\n@c ld.shared.b16 %0, [%2];\n}\n"
-      : "=h"(x)
-      : "r"(static_cast<int>(condition)), "r"(address));
-  return x;
-}
-
-/// To such an address. As one predicated instruction: see load_if.
-__device__ __forceinline__ void store_shared_if(bool condition, uint32_t address, float x) {
-  asm volatile("{\n.reg .pred c;\nsetp.ne.b32 c, %0, 0;\n@c st.shared.b32 [%1], %2;\n}\n" ::"r"(
-                   static_cast<int>(condition)),
-               "r"(address), "f"(x)
-               : "memory");
-}
-
-__device__ __forceinline__ void store_shared_if(bool condition, uint32_t address, uint32_t x) {
-  asm volatile("{\n.reg .pred c;\nsetp.ne.b32 c, %0, 0;\n@c st.shared.b32 [%1], %2;\n}\n" ::"r"(
-                   static_cast<int>(condition)),
-               "r"(address), "r"(x)
-               : "memory");
-}
-/// The low half of x (PTX ISA, "Operand Size Exceeding Instruction-Type Size").
-__device__ __forceinline__ void store_shared_half_if(bool condition, uint32_t address, uint32_t x) {
-  asm volatile("{\n.reg .pred c;\nsetp.ne.b32 c, %0, 0;\n@c st.shared.b16 [%1], %2;\n}\n" ::"r"(
-                   static_cast<int>(condition)),
-               "r"(address), "r"(x)
-               : "memory");
-}
-
-/// To shared memory, likewise.
-__device__ __forceinline__ void store_unit_if(bool condition, uint4* to, uint4 x) {
-  asm volatile(
-      "{\n.reg .pred c;\nsetp.ne.b32 c, %0, 0;\n@c st.shared.v4.b32 [%1], {%2, %3, %4, %5};\n}\n" ::
-          "r"(static_cast<int>(condition)),
-      "r"(static_cast<uint32_t>(__cvta_generic_to_shared(to))), "r"(x.x), "r"(x.y), "r"(x.z),
-      "r"(x.w)
-      : "memory");
-}
-
 /// To an address in shared memory.
 __device__ __forceinline__ void store_shared(uint32_t address, float2 x) {
   asm volatile("st.shared.v2.b32 [%0], {%1, %2};" ::"r"(address), "f"(x.x), "f"(x.y) : "memory");
 }
-
-/// Eight of them, `stride` bytes apart.
-__device__ __forceinline__ void load_if(bool condition, const float* p, int64_t stride,
-                                        float (&x)[8]) {
-  asm("{\n.reg .pred c;\n.reg .b64 p;\nsetp.ne.b32 c, %8, 0;\nmov.b64 p, %9;\n"
-      "mov.b32 %0, 0;\nmov.b32 %1, 0;\nmov.b32 %2, 0;\nmov.b32 %3, 0;\n"
-      "mov.b32 %4, 0;\nmov.b32 %5, 0;\nmov.b32 %6, 0;\nmov.b32 %7, 0;\n"
-      "@c ld.global.nc.b32 %0, [p];\nadd.s64 p, p, %10;\n@c ld.global.nc.b32 %1, [p];\n"
-      "add.s64 p, p, %10;\n@c ld.global.nc.b32 %2, [p];\nadd.s64 p, p, %10;\n"
-      "@c ld.global.nc.b32 %3, [p];\nadd.s64 p, p, %10;\n@c ld.global.nc.b32 %4, [p];\n"
-      "add.s64 p, p, %10;\n@c ld.global.nc.b32 %5, [p];\nadd.s64 p, p, %10;\n"
-      "@c ld.global.nc.b32 %6, [p];\nadd.s64 p, p, %10;\n@c ld.global.nc.b32 %7, [p];\n}\n"
-      : "=&f"(x[0]), "=&f"(x[1]), "=&f"(x[2]), "=&f"(x[3]), "=&f"(x[4]), "=&f"(x[5]), "=&f"(x[6]),
-        "=&f"(x[7])
-      : "r"(static_cast<int>(condition)), "l"(p), "l"(stride));
-}
-
-__device__ __forceinline__ uint16_t load_if(bool condition, const uint16_t* p) {
-  uint16_t x;
-  asm("{\n.reg .pred c;\nsetp.ne.b32 c, %1, 0;\nmov.b16 %0, 0;\n@c ld.global.nc.b16 %0, [%2];\n}\n"
-      : "=h"(x)
-      : "r"(static_cast<int>(condition)), "l"(p));
-  return x;
-}
-
-__device__ __forceinline__ uint32_t load_if(bool condition, const uint32_t* p) {
-  uint32_t x;
-  asm("{\n.reg .pred c;\nsetp.ne.b32 c, %1, 0;\nmov.b32 %0, 0;\n@c ld.global.nc.b32 %0, [%2];\n}\n"
-      : "=r"(x)
-      : "r"(static_cast<int>(condition)), "l"(p));
-  return x;
-}
-
-__device__ __forceinline__ float2 load_if(bool condition, const float2* p) {
-  float2 x;
-  asm("{\n.reg .pred c;\nsetp.ne.b32 c, %2, 0;\nmov.b32 %0, 0;\nmov.b32 %1, 0;\n"
-      "@c ld.global.nc.v2.b32 {%0, %1}, [%3];\n}\n"
-      : "=f"(x.x), "=f"(x.y)
-      : "r"(static_cast<int>(condition)), "l"(p));
-  return x;
-}
-
-__device__ __forceinline__ uint4 load_if(bool condition, const uint4* p) {
-  uint4 x;
-  asm("{\n.reg .pred c;\nsetp.ne.b32 c, %4, 0;\nmov.b32 %0, 0;\nmov.b32 %1, 0;\nmov.b32 %2, 0;\n"
-      "mov.b32 %3, 0;\n@c ld.global.nc.v4.b32 {%0, %1, %2, %3}, [%5];\n}\n"
-      : "=r"(x.x), "=r"(x.y), "=r"(x.z), "=r"(x.w)
-      : "r"(static_cast<int>(condition)), "l"(p));
-  return x;
-}
-
-/// Four elements, `stride` elements apart, through the read-only path: those whose bit is set in `which`, and
-/// zeros.
-#define IM2WIN_LOAD_FOUR(Element, type, constraint)                                              \
-  __device__ __forceinline__ void load_four_if(uint32_t which, const Element* p, int32_t stride, \
-                                               Element* x) {                                     \
-    asm("{\n.reg .pred c0, c1, c2, c3;\n.reg .b32 t;\n"                                          \
-        "and.b32 t, %4, 1;\nsetp.ne.b32 c0, t, 0;\nand.b32 t, %4, 2;\nsetp.ne.b32 c1, t, 0;\n"   \
-        "and.b32 t, %4, 4;\nsetp.ne.b32 c2, t, 0;\nand.b32 t, %4, 8;\nsetp.ne.b32 c3, t, 0;\n"   \
-        "mov." type " %0, 0;\nmov." type " %1, 0;\nmov." type " %2, 0;\nmov." type               \
-        " %3, 0;\n"                                                                              \
-        "@c0 ld.global.nc." type " %0, [%5];\n@c1 ld.global.nc." type                            \
-        " %1, [%6];\n"                                                                           \
-        "@c2 ld.global.nc." type " %2, [%7];\n@c3 ld.global.nc." type " %3, [%8];\n}\n"          \
-        : "=&" constraint(x[0]), "=&" constraint(x[1]), "=&" constraint(x[2]),                   \
-          "=&" constraint(x[3])                                                                  \
-        : "r"(which), "l"(p), "l"(p + stride), "l"(p + 2 * stride), "l"(p + 3 * stride));        \
-  }
-
-IM2WIN_LOAD_FOUR(float, "b32", "f")
-IM2WIN_LOAD_FOUR(uint16_t, "b16", "h")
-
-#undef IM2WIN_LOAD_FOUR
 
 /// Two 8 x 8 matrices of 16-bit elements, in the layout of products' sums, transposed: lane i gives
 /// the place of row i mod 8 of matrix i / 8 mod 2 (PTX ISA, stmatrix).
@@ -421,14 +256,6 @@ __device__ __forceinline__ void prefetch(const void* p, int64_t bytes) {
                "r"(static_cast<uint32_t>(end - begin))
                : "memory");
 #endif
-}
-
-/// Asks for a line, on a condition, as load_if loads.
-__device__ __forceinline__ void prefetch_if(bool condition, const void* p) {
-  asm volatile("{\n.reg .pred c;\nsetp.ne.b32 c, %0, 0;\n@c prefetch.global.L2 [%1];\n}\n" ::"r"(
-                   static_cast<int>(condition)),
-               "l"(p)
-               : "memory");
 }
 
 /// A tensor's description, for copies of its boxes (PTX ISA, prefetch.tensormap).

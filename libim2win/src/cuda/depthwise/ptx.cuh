@@ -37,15 +37,6 @@ __device__ __forceinline__ float clamp(float x, float low, float high) {
 #endif
 }
 
-/// As ptx::load_if() of other words.
-__device__ __forceinline__ uint2 load_if(bool condition, const uint2* p) {
-  uint2 x;
-  asm("{\n.reg .pred c;\nsetp.ne.b32 c, %2, 0;\nmov.b32 %0, 0;\nmov.b32 %1, 0;\n"
-      "@c ld.global.nc.v2.b32 {%0, %1}, [%3];\n}\n"
-      : "=r"(x.x), "=r"(x.y)
-      : "r"(static_cast<int>(condition)), "l"(p));
-  return x;
-}
 using ptx::load_if;
 
 /// x * 0 + sum, of pairs of elements.

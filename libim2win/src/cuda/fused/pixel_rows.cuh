@@ -290,7 +290,7 @@ class PixelRowLoads {
     return uint32_t{x} | uint32_t{y} << 16;
   }
   __device__ __forceinline__ static uint32_t pair(uint32_t x, uint32_t y) {
-    return __byte_perm(x, y, 0x5410);
+    return __byte_perm(x, y, 0x5410);  // their low halves
   }
 
   /// Anything for pixels that do not exist, where no channel is missing and nobody looks at such columns' sums: what comes
@@ -311,7 +311,7 @@ class PixelRowLoads {
       const bool has_channel = kAll || turn * kWarps < channels;
       Loaded(&x)[kPixels] = x_[word][turn];
       if constexpr (kInWords) {
-        ptx::load_if(has_channel && left_[word] > 0, from, x);
+        load_word(has_channel && left_[word] > 0, from, x);
       } else {
 #pragma unroll
         for (int pixel = 0; pixel < kPixels; ++pixel) {
@@ -321,6 +321,21 @@ class PixelRowLoads {
         }
       }
     }
+  }
+
+  __device__ __forceinline__ static void load_word(bool exists, const Moved* from,
+                                                   uint32_t (&x)[2]) {
+    const uint2 word = ptx::load_if(exists, reinterpret_cast<const uint2*>(from));
+    x[0] = word.x;
+    x[1] = word.y;
+  }
+  __device__ __forceinline__ static void load_word(bool exists, const Moved* from,
+                                                   uint32_t (&x)[4]) {
+    const uint4 word = ptx::load_if(exists, reinterpret_cast<const uint4*>(from));
+    x[0] = word.x;
+    x[1] = word.y;
+    x[2] = word.z;
+    x[3] = word.w;
   }
 
   const Arguments<Element>& a_;

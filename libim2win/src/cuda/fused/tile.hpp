@@ -356,6 +356,7 @@ int copied_bytes(const Problem& problem, Operands operands);
 /// How many pixels that windows have can be moved at a time, to rows of pixels: of one image, if they are all neighbours,
 /// 8, as boxes are of whole words; else 4, 2 or 1; or 0, if there are no such rows. Windows are single pixels.
 int row_pixels(const Problem& problem, Operands operands);
+/// Whether, of such windows, some pixels are no window's.
 constexpr bool has_pixels_apart(const Problem& problem) {
   return problem.stride_h > 1 || problem.stride_w > 1;
 }

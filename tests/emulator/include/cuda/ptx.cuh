@@ -142,14 +142,6 @@ T load_if(bool condition, const T* p) {
   return *p;
 }
 
-template <int kWords>
-void load_if(bool condition, const uint16_t* p, uint32_t (&x)[kWords]) {
-  std::memset(x, 0, sizeof x);
-  if (!condition) return;
-  emulator::require_readable(p, sizeof x);
-  std::memcpy(x, p, sizeof x);
-}
-
 /// Anything is what would show, were it looked at: not a number.
 inline uint16_t load_or_any(bool condition, const uint16_t* p) {
   return condition ? load_if(condition, p) : UINT16_MAX;
