@@ -218,6 +218,7 @@ im2win_conv2d_desc random_pixels() {
   desc.dtype = once_in(2) ? IM2WIN_FLOAT16 : IM2WIN_BFLOAT16;
   desc.input_layout = IM2WIN_NCHW;
   desc.output_layout = once_in(5) ? IM2WIN_NHWC : IM2WIN_NCHW;
+  if (once_in(4)) stride_apart(desc);
   return desc;
 }
 
