@@ -150,6 +150,11 @@ GEOMETRY = [
     Problem(n=2, h=11, w=8, stride=(2, 3)),
     Problem(h=9, w=16, stride=(3, 1), padding=((2, 1), (0, 2))),
     Problem(n=2, h=8, w=7, r=1, s=1, stride=(2, 2)),  # windows with gaps between them
+    # Steps over all rows, or columns, but one.
+    Problem(n=2, c=64, h=3, w=12, k=2, r=1, s=1, stride=(3, 1)),
+    Problem(n=2, c=64, h=12, w=3, k=192, r=1, s=1, stride=(1, 3)),
+    Problem(n=3, c=64, h=2, w=2, k=3, r=1, s=1, stride=(2, 2)),
+    Problem(n=2, c=32, h=4, w=6, k=8, r=1, s=1, stride=(8, 2), padding=((0, 3), (0, 0))),
     Problem(h=9, w=10, dilation=(2, 1)),
     Problem(h=9, w=10, dilation=(1, 2)),
     Problem(n=2, h=12, w=13, dilation=(3, 2), stride=(2, 2), padding=((3, 2), (1, 2))),

@@ -124,6 +124,37 @@ void lay_out_tensors(const im2win_conv2d_desc& d, Problem& problem) {
   make_tensor("bias", {1, 1, 1, problem.k}, IM2WIN_STRIDED, bias_strides, bytes);
 }
 
+/// Where an axis has a single output with a single tap, it meets one input at most, whatever the stride: the others would be
+/// taken for those of other outputs, as windows seem to be pixels next to each other.
+void drop_unmet_inputs(Problem& problem) {
+  if (problem.p == 1 && problem.r == 1 && problem.padding_top == 0) {
+    problem.h = problem.input.size[2] = 1;
+    problem.padding_bottom = 0;
+  }
+  if (problem.q == 1 && problem.s == 1 && problem.padding_left == 0) {
+    problem.w = problem.input.size[3] = 1;
+    problem.padding_right = 0;
+  }
+}
+
+Problem checked_problem(const im2win_conv2d_desc* desc) {
+  const im2win_conv2d_desc d = read_desc(desc);
+  check_modes(d);
+  check_sizes(d);
+  Problem problem = copy_fields(d);
+  problem.p =
+      output_size(d.h, d.padding_top, d.padding_bottom, d.r, d.dilation_h, d.stride_h, "height");
+  problem.q =
+      output_size(d.w, d.padding_left, d.padding_right, d.s, d.dilation_w, d.stride_w, "width");
+  // What a single output or tap never takes: 1 keeps odd ones out of all arithmetic.
+  if (problem.p == 1) problem.stride_h = 1;
+  if (problem.q == 1) problem.stride_w = 1;
+  if (problem.r == 1) problem.dilation_h = 1;
+  if (problem.s == 1) problem.dilation_w = 1;
+  lay_out_tensors(d, problem);
+  return problem;
+}
+
 }  // namespace
 
 int64_t element_bytes(im2win_dtype dtype) {
@@ -149,20 +180,8 @@ const char* dtype_name(im2win_dtype dtype) {
 }
 
 Problem make_problem(const im2win_conv2d_desc* desc) {
-  const im2win_conv2d_desc d = read_desc(desc);
-  check_modes(d);
-  check_sizes(d);
-  Problem problem = copy_fields(d);
-  problem.p =
-      output_size(d.h, d.padding_top, d.padding_bottom, d.r, d.dilation_h, d.stride_h, "height");
-  problem.q =
-      output_size(d.w, d.padding_left, d.padding_right, d.s, d.dilation_w, d.stride_w, "width");
-  // What a single output or tap never takes: 1 keeps odd ones out of all arithmetic.
-  if (problem.p == 1) problem.stride_h = 1;
-  if (problem.q == 1) problem.stride_w = 1;
-  if (problem.r == 1) problem.dilation_h = 1;
-  if (problem.s == 1) problem.dilation_w = 1;
-  lay_out_tensors(d, problem);
+  Problem problem = checked_problem(desc);
+  drop_unmet_inputs(problem);
   return problem;
 }
 
@@ -178,7 +197,7 @@ Problem make_transform_problem(const im2win_conv2d_desc* desc) {
   d.bias_dtype = defaults.bias_dtype;
   d.has_residual = defaults.has_residual;
   d.activation = defaults.activation;
-  return make_problem(&d);
+  return checked_problem(&d);
 }
 
 int64_t transform_bytes(const Problem& problem) {
