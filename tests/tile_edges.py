@@ -58,6 +58,21 @@ DENSE = [
         Problem(n=4, c=64, h=12, w=24, k=130, r=1, s=1, stride=(2, 1)),
         Problem(c=1000, h=14, w=14, k=256, r=1, s=1, stride=(2, 2)),
     ),
+    # Of im2win_fused in TF32, windows from lines, in NCHW: of pixels and of taps, of rows, planes
+    # and several images, of odd planes, strides and dilations, channels that end amid a slab,
+    # filters amid a tile, and tiles amid words. Every other one is aligned.
+    *twice(
+        Problem(n=3, c=40, h=20, w=28, k=64, r=1, s=1),
+        Problem(n=5, c=70, h=14, w=14, k=136, r=1, s=1),
+        Problem(n=33, c=40, h=9, w=11, k=260, r=1, s=1),
+        Problem(n=66, c=36, h=7, w=7, k=260, r=1, s=1),
+        Problem(n=10, c=36, h=50, w=52, k=40, r=1, s=1),
+        Problem(n=20, c=36, h=26, w=34, k=200, r=1, s=1, stride=(2, 2)),
+        Problem(n=10, c=36, h=33, w=40, k=256, r=1, padding=((0, 0), (1, 1)), dilation=(1, 2)),
+        Problem(n=10, c=36, h=33, w=40, k=260, r=1, padding=((0, 0), (1, 1)), dilation=(1, 2)),
+        Problem(n=40, c=64, h=19, w=40, k=128, r=2, s=2, stride=(2, 2)),
+        Problem(n=3, c=64, h=24, w=40, k=24, r=1, s=1, groups=2),
+    ),
     # Of im2win_fused, rows of patches as channels, in NCHW.
     Problem(n=3, c=3, h=64, w=112, k=136, r=16, s=16, stride=(16, 16)),
     Problem(n=2, c=3, h=42, w=56, k=72, r=14, s=14, stride=(14, 14)),

@@ -289,6 +289,36 @@ im2win_conv2d_desc random_patches() {
   return desc;
 }
 
+/// Planes of TF32, whose lines products read; some of channels that are no multiple of what slabs have.
+im2win_conv2d_desc random_planes() {
+  im2win_conv2d_desc desc = default_desc();
+  desc.n = between(1, 4);
+  desc.groups = once_in(8) ? 2 : 1;
+  desc.c = desc.groups * (once_in(2) ? 8 * between(1, 5) : between(4, 40));
+  desc.k = desc.groups * (once_in(3) ? between(1, 300) : 64 * between(1, 4));
+  desc.h = between(1, 18);
+  desc.w = once_in(2) ? 4 * between(1, 20) : between(1, 20);
+  desc.r = once_in(2) ? 1 : between(1, 4);
+  desc.s = once_in(2) ? 1 : between(1, 4);
+  desc.stride_h = once_in(3) ? between(1, 3) : 1;
+  desc.stride_w = once_in(3) ? between(1, 3) : 1;
+  desc.dilation_h = once_in(4) ? 2 : 1;
+  desc.dilation_w = once_in(4) ? 2 : 1;
+  if (once_in(2)) {
+    desc.padding_top = between(0, 2);
+    desc.padding_bottom = between(0, 2);
+    desc.padding_left = between(0, 2);
+    desc.padding_right = between(0, 2);
+  }
+  desc.dtype = IM2WIN_FLOAT32;
+  desc.math = IM2WIN_MATH_TF32;
+  desc.input_layout = IM2WIN_NCHW;
+  desc.output_layout = once_in(8) ? IM2WIN_NHWC : IM2WIN_NCHW;
+  desc.filter_layout = once_in(3) ? IM2WIN_NHWC : IM2WIN_NCHW;
+  if (once_in(8)) stride_apart(desc);
+  return desc;
+}
+
 im2win_conv2d_desc random_windows() {
   im2win_conv2d_desc desc = default_desc();
   const bool has_small_groups = once_in(5);
@@ -320,6 +350,7 @@ void choose_epilogue(im2win_conv2d_desc& desc) {
 im2win_conv2d_desc random_shape(bool is_stem) {
   if (is_stem && once_in(4)) return random_rows();
   if (!is_stem && once_in(4)) return random_pixels();
+  if (!is_stem && once_in(8)) return random_planes();
   if (!is_stem && once_in(8)) return random_lines();
   if (!is_stem && once_in(8)) return random_patches();
   if (!is_stem && once_in(2)) return random_boxes();

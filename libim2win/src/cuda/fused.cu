@@ -60,8 +60,9 @@ class Fused final : public PackedConvolution<Element> {
     if (reinterpret_cast<uintptr_t>(buffers.input) % kUnitBytes != 0) a.refuse_words();
     if (reinterpret_cast<uintptr_t>(buffers.output) % kUnitBytes != 0) a.write_elements();
     if (reinterpret_cast<uintptr_t>(buffers.residual) % kUnitBytes != 0) a.stored = false;
-    if (a.boxed) boxed_.map_planes(buffers.input, a.inputs);
-    if (a.tile.raw.boxed) boxed_.map_lines(buffers.input, a.inputs);
+    if (a.boxed && !a.tile.from_lines) boxed_.map_planes(buffers.input, a.inputs);
+    if (a.tile.raw.boxed && (a.boxed || !a.tile.from_lines))
+      boxed_.map_lines(buffers.input, a.inputs);
     if (reinterpret_cast<uintptr_t>(buffers.filter) % kUnitBytes != 0) a.refuse_filter_boxes();
     if (a.filters_boxed) a.filter = boxed_.map_filter(buffers.filter);
     if (a.stored) a.output = boxed_.map_output(buffers.output);
@@ -145,7 +146,9 @@ Tiled choose(const Problem& problem, const Kernels<Element>& kernels, const Chip
     consider(images, false);
     if (rows.q != images.q) consider(rows, false);
     consider(image_rows, true);
-    if (kernels.operands == Operands::kSplit && image_rows.q != images.q)
+    const bool reads_lines =
+        kernels.operands == Operands::kTf32 && chip.bulk_copies && of.input.stride[3] == 1;
+    if ((kernels.operands == Operands::kSplit || reads_lines) && image_rows.q != images.q)
       consider(image_rows, false);
   };
   consider_forms(problem);

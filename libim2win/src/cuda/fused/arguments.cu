@@ -83,7 +83,7 @@ int filter_word(const Problem& problem) {
 
 /// Whether a tile's units come from the input, channels that are neighbours if these are.
 bool copies(const Tile& tile) {
-  return tile.unit_columns == 1 && !tile.boxed() && tile.raw.stages == 0;
+  return tile.unit_columns == 1 && !tile.boxed() && !tile.from_lines && tile.raw.stages == 0;
 }
 
 }  // namespace
@@ -131,10 +131,10 @@ Arguments<Element>::Arguments(const Problem& problem, const TileChoice& choice,
       phase_columns(problem.stride_w),
       phase_rows_above(static_cast<int32_t>(ceil_div(problem.padding_top, problem.stride_h))),
       phase_columns_left(static_cast<int32_t>(ceil_div(problem.padding_left, problem.stride_w))),
-      boxed(tile.boxed() && tile.pixel_word == 0),
+      boxed((tile.boxed() && tile.pixel_word == 0) || tile.from_lines),
       stored(tile.stored != 0),
       filters_boxed(tile.filters_in_place != 0),
-      pairs(boxed && filters_boxed && tile.resident == 0 &&
+      pairs(tile.boxed() && boxed && filters_boxed && tile.resident == 0 &&
             tile.filter_stages == tile.slab_stages &&
             batch_count(tile, traits(operands)) == tile.slabs()),
       raw_rows(std::max(tile.raw.rows, 1)),
@@ -151,6 +151,8 @@ Arguments<Element>::Arguments(const Problem& problem, const TileChoice& choice,
       raw_shift(tile.raw.channels > 1 && !(tile.raw.boxed && tile.raw.apart)
                     ? static_cast<int32_t>(stride_c & (kUnitBytes - 1))
                     : 0),
+      unit_bytes((tile.unit_channels >> tile.raw.phase_bits) * tile.raw.pitch *
+                 moved_bytes(operands)),
       reach(reach_right(problem, tile)),
       input_begin(byte_extent(problem.input, element_bytes(problem.dtype)).begin),
       input_end(byte_extent(problem.input, element_bytes(problem.dtype)).end),

@@ -85,7 +85,8 @@ struct Arguments {
   int32_t raw_phase, raw_line;
   int32_t raw_channel,
       raw_shift;  // from a channel to the next: elements, if of a phase; and how far past 16 bytes
-  int32_t reach;  // input columns that a position's plane and unit reach to the right
+  int32_t unit_bytes;  // from a unit of a slab of lines to the next
+  int32_t reach;       // input columns that a position's plane and unit reach to the right
   int64_t input_begin, input_end;  // bytes, from element [0, 0, 0, 0], of the whole input
   // Of units, or rows of pixels, that are in the input as they are and are no boxes or lines, at a time; or 0.
   int32_t copied_bytes;
@@ -117,7 +118,7 @@ struct Arguments {
   void refuse_words() {
     vectors = boxed = stored = pairs = false;
     copied_bytes = 0;
-    if (!tile.raw.boxed) return;
+    if (!tile.raw.boxed || tile.from_lines) return;
     tile.raw = {};
     tile.held = 0;
     shared.places = shared.raw;

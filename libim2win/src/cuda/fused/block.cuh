@@ -46,7 +46,7 @@ struct Kernel {
   static constexpr Operands kOperands = kOperands_;
   static constexpr Instructions kInstructions = kInstructions_;
   static constexpr KernelShape kShape = kShape_;
-  static constexpr int kSums = kShape.sums(), kSets = kShape.filter_sets();
+  static constexpr int kSums = kShape.sums(), kSets = kShape.sets();
   static constexpr int kStagingThreads = kShape.staging_threads();
   static constexpr bool kMayHaveLineWarp =
       kInstructions == Instructions::kWgmma && kShape.staging_warpgroups > 1;
@@ -61,9 +61,10 @@ struct Kernel {
                                       kInstructions == Instructions::kWgmma &&
                                       kShape.has_low_sums();
   static constexpr int kMultiplyingRegisters =
-      std::clamp(kOperands != Operands::kSplit ? (kSets * kSums + 88) / 8 * 8
-                 : kHasLowSums                 ? (3 * kSums + 48) / 8 * 8
-                                               : (2 * kSums + 56) / 8 * 8,
+      std::clamp(kShape.pixel_major              ? kShape.registers()
+                 : kOperands != Operands::kSplit ? (kSets * kSums + 88) / 8 * 8
+                 : kHasLowSums                   ? (3 * kSums + 48) / 8 * 8
+                                                 : (2 * kSums + 56) / 8 * 8,
                  std::max(kLaunchRegisters, 136), kShape.registers());
   static constexpr int kStagingRegisters = kShape.staging_warpgroups == 1
                                                ? 3 * kLaunchRegisters - 2 * kMultiplyingRegisters
@@ -92,8 +93,8 @@ constexpr int arrivals(int threads) {
 
 /// Whether clusters may share tiles out.
 template <class T>
-constexpr bool kHasClusters =
-    T::kInstructions == Instructions::kWgmma && !T::kShape.takes_turns && T::kSets == 1;
+constexpr bool kHasClusters = T::kInstructions == Instructions::kWgmma && !T::kShape.takes_turns &&
+                              !T::kShape.pixel_major && T::kSets == 1;
 
 /// Whether inputs may come as boxes, and outputs leave so.
 template <class T>

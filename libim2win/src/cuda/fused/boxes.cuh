@@ -20,8 +20,9 @@ namespace im2win::cuda::fused {
 template <class Element>
 __device__ __forceinline__ void prefetch_maps(const Arguments<Element>& a) {
   const RawLines& lines = a.tile.raw;
-  const int inputs = a.boxed ? a.stride_h * a.stride_w : lines.apart ? a.stride_h : 1;
-  for (int i = 0; (a.boxed || lines.boxed) && i < inputs; ++i) ptx::prefetch(a.inputs[i]);
+  const int inputs = !lines.boxed ? a.stride_h * a.stride_w : lines.apart ? a.stride_h : 1;
+  const bool has_inputs = a.boxed || (lines.boxed && !a.tile.from_lines);
+  for (int i = 0; has_inputs && i < inputs; ++i) ptx::prefetch(a.inputs[i]);
   if (a.filters_boxed) ptx::prefetch(a.filter);
   if (a.stored) ptx::prefetch(a.output);
   if (a.stored && a.outputs.residual_data() != nullptr) ptx::prefetch(a.residual);

@@ -20,7 +20,7 @@ __device__ __forceinline__ void clear(char* memory, int unit) {
 template <class T>
 __device__ __forceinline__ void clear_gaps(const Arguments<typename T::Element>& a,
                                            Block<T> block) {
-  if (T::kShape.pixel_rows || !a.rechecks) return;
+  if (T::kShape.pixel_rows || T::kShape.pixel_major || !a.rechecks) return;
   const Tile& tile = a.tile;
   const int thread = static_cast<int>(threadIdx.x) - T::kFirstMultiplier;
   const int box = tile.box_rows * tile.images * tile.pitch;

@@ -12,7 +12,8 @@ namespace im2win::cuda::fused {
 // They fit the times of about 900 tiles of the paper's and ResNet-50's layers on an H200, those of split operands
 // of 190, and of 130 that are held, at batches of 8 to 128; those of 290 of TF32 in NCHW (of many tiles, of 700) and
 // 630 in boxes what tiles of a layer take beside each other, as those of 16 bits, of 750 in boxes, 420 of transposed
-// lines (and 710 for the tables of runs), and of 335 of words of pixels; and, on an H100, of rows of pixels.
+// lines (and 710 for the tables of runs), of 335 of words of pixels, and 424 of TF32's windows from lines; and, on an
+// H100, of rows of pixels.
 struct CostModel::Rates {
   double norm;             // see cycles()
   double batch, slab_end;  // cycles of a warpgroup that multiplies, beside those of products
@@ -135,6 +136,20 @@ const CostModel::Rates& CostModel::rates(const Tile& tile, bool copied) const {
                                         .piece = 560,
                                         .last_column = 22.5,
                                         .start = 730};
+  // TF32's windows from lines.
+  static constexpr Rates kLines = {.norm = 2.03,
+                                   .batch = 319,
+                                   .slab_end = 0,
+                                   .unit = 0.555,
+                                   .line = 0.92,
+                                   .conflict = 130,
+                                   .latency = 300,
+                                   .tile = 650,
+                                   .column = 11.5,
+                                   .odd_column = 21.4,
+                                   .alone = 1.05,
+                                   .last_column = 19,
+                                   .start = 2040};
   static constexpr double kTables = 8000;
   static constexpr Rates kGathered = {.norm = 2.5,
                                       .batch = 560,
@@ -234,6 +249,7 @@ const CostModel::Rates& CostModel::rates(const Tile& tile, bool copied) const {
                                         .last_column = 11,
                                         .start = kTables};
   const bool is_tf32 = operands_ == Operands::kTf32;
+  if (tile.from_lines) return kLines;
   if (tile.raw.transposed()) return kTransposed;
   if (tile.pixel_word > 0) return kPixelWords;
   if (tile.pixel_rows) return kPixelRows;
@@ -266,15 +282,18 @@ double CostModel::cycles(const Tile& tile, const KernelShape& shape) const {
   const double batches = share * double(batch_count(tile, traits_));
   const double steps = share * static_cast<double>(tile.total_steps());
   const double warpgroups = shape.multiplying_warpgroups;
-  const int sets = shape.filter_sets();
-  const double own_products = sets * steps * tile.product_columns / 2 * (split_ ? 3 : 1);
+  const int sets = shape.sets();
+  const double product = (shape.pixel_major ? shape.filters : tile.product_columns) / 2.0;
+  const double own_products = sets * steps * product * (split_ ? 3 : 1);
   const double products = own_products * (shape.takes_turns ? 1 : warpgroups);
   const bool low_sums = split_ && shape.has_low_sums();
   const double batch = low_sums ? rates.low_sums_batch : rates.batch;
   const double slab_end = low_sums ? rates.low_sums_slab_end : rates.slab_end;
   const double writing = sets * write_cycles(tile, shape) / tile.cluster_blocks();
+  const double reading =
+      tile.from_lines ? rates.conflict * sets * batches * line_conflicts(tile) : 0;
   const double own =
-      own_products + batch * batches + slab_end * slabs + writing + cluster_cycles(tile);
+      own_products + batch * batches + slab_end * slabs + reading + writing + cluster_cycles(tile);
   const double blocks = tile_count(problem_, tile, shape) * tile.cluster_blocks();
   const double waves = std::max(1.0, std::ceil(blocks / chip_.multiprocessors));
   const double turns = shape.takes_turns ? std::ceil(waves / warpgroups) / waves : 1;
@@ -301,7 +320,7 @@ double CostModel::shared_cycles(const Tile& tile, const KernelShape& shape, doub
   constexpr double kWritten = 128;  // bytes a cycle
   const double read = rates(tile, has_units_ || copies(tile)).filter_read;
   if (read == 0) return 0;
-  const int products = shape.filter_sets() * (shape.takes_turns ? 1 : shape.multiplying_warpgroups);
+  const int products = shape.sets() * (shape.takes_turns ? 1 : shape.multiplying_warpgroups);
   const double windows = slabs * tile.positions * tile.units;
   const double filters = tile.resident ? 0 : steps * 2 * shape.filters;
   return products * steps * read + (windows + filters) * kUnitBytes / kWritten;
@@ -329,6 +348,12 @@ double CostModel::write_cycles(const Tile& tile, const KernelShape& shape) const
   const Rates& rates = this->rates(tile, has_units_ || copies(tile));
   if (tile.stored) return rates.stored_tile + rates.stored_column * shape.columns;
   if (tile.whole_planes) return rates.plane_tile;
+  if (tile.from_lines) {
+    const double filters =
+        double(problem_.k_per_group()) / double(ceil_div(problem_.k_per_group(), shape.filters));
+    const bool is_odd = row_word(problem_, tile) == 1;
+    return rates.tile + (is_odd ? rates.odd_column : rates.column) * filters;
+  }
   if (problem_.output.stride[1] == 1) return rates.word_column * shape.columns;
   // Neighbours in memory that a warp writes at once: memory takes longer for parts of its sectors, which
   // are where these begin and end.
@@ -355,6 +380,11 @@ double CostModel::slab_cycles(const Tile& tile, const KernelShape& shape) const 
                         : this->copies(tile) ? 0.5 + 0.5 * kUnitBytes / copied_bytes_
                                              : 1;
   const double units = all_units * times * copies;
+  if (tile.from_lines) {
+    constexpr double kWordElements = 4;
+    const double words = double(tile.raw_lines()) * tile.raw.pitch / kWordElements;
+    return rates.slab + rates.unit * words + rates.line * double(tile.raw_lines());
+  }
   if (tile.boxed() || tile.raw.stages == 0) {
     const double more = problem_.stride_w > 1 ? rates.past_channels * last_chunks(tile) : 0;
     return rates.slab + (1 + more) * (rates.unit * units + rates.position * tile.positions);
@@ -368,6 +398,11 @@ double CostModel::slab_cycles(const Tile& tile, const KernelShape& shape) const 
   const double meetings = std::max(double(std::gcd(apart, kBankBytes)) / kBankWord, 1.0);
   const double unit = rates.lined_unit + rates.conflict * (meetings - 1);
   return rates.lined_slab + unit * units + rates.line * double(tile.raw_lines());
+}
+
+double CostModel::line_conflicts(const Tile& tile) const {
+  const int steps = problem_.stride_w % 2 == 0 ? 2 : 1;
+  return (steps << tile.raw.phase_bits) - 1;
 }
 
 double CostModel::pixel_copies(const Tile& tile) const {

@@ -30,7 +30,7 @@ class CostModel {
   /// Where units are copied as they are, come as boxes, or are transposed; or not.
   const Rates& rates(const Tile& tile, bool copied) const;
   bool copies(const Tile& tile) const {
-    return copied_bytes_ > 0 && tile.raw.stages == 0 && !tile.boxed();
+    return copied_bytes_ > 0 && tile.raw.stages == 0 && !tile.boxed() && !tile.from_lines;
   }
   /// Of shared memory, for a tile: a product's 64 filters are read at 64 bytes a cycle, however few its columns, and what
   /// comes is put there at 128. (Measured of boxes of 16-bit operands, where narrow products take longer than they should.)
@@ -38,6 +38,8 @@ class CostModel {
                        double slabs) const;
   double write_cycles(const Tile& tile, const KernelShape& shape) const;
   double slab_cycles(const Tile& tile, const KernelShape& shape) const;
+  /// Of eight pixels of four channels that are read from lines at a time, how many more times.
+  double line_conflicts(const Tile& tile) const;
   /// Of a unit of pixels that are moved to rows, how many times as long as others.
   double pixel_copies(const Tile& tile) const;
   /// Which part of a tile's slabs has more channels than there are.

@@ -58,6 +58,21 @@ __device__ __forceinline__ void settle_outputs(const Arguments<typename T::Eleme
   }
 }
 
+/// A thread's sums in slots of shared memory, each 32 from the last. Two slots at a time: each of an activation's steps
+/// waits for the last one.
+template <class Element>
+__device__ __forceinline__ void activate_slots(const Outputs<Element, float>& outputs,
+                                               float4* slots) {
+#pragma unroll 1
+  for (int i = 0; i < kThreadSlots; i += 2) {
+    float4 &first = slots[i * 32], &second = slots[(i + 1) * 32];
+    float x[8] = {first.x, first.y, first.z, first.w, second.x, second.y, second.z, second.w};
+    outputs.activate(x);
+    first = make_float4(x[0], x[1], x[2], x[3]);
+    second = make_float4(x[4], x[5], x[6], x[7]);
+  }
+}
+
 /// Of a warp's filters and its warpgroup's columns. A thread has four sums of each eight columns: of two of them,
 /// neighbours, for a filter and for that eight after it.
 template <class T>
@@ -179,17 +194,7 @@ class Finisher {
 
   __device__ __forceinline__ void activate(const TileColumns<T>& columns,
                                            Sums<T::kSums>& sums) const {
-    for_slots(columns, sums, [&](float4* slots, int) {
-    // Of two slots at a time: each of an activation's steps waits for the last one.
-#pragma unroll 1
-      for (int i = 0; i < kThreadSlots; i += 2) {
-        float4 &first = slots[i * 32], &second = slots[(i + 1) * 32];
-        float x[8] = {first.x, first.y, first.z, first.w, second.x, second.y, second.z, second.w};
-        a_.outputs.activate(x);
-        first = make_float4(x[0], x[1], x[2], x[3]);
-        second = make_float4(x[4], x[5], x[6], x[7]);
-      }
-    });
+    for_slots(columns, sums, [&](float4* slots, int) { activate_slots(a_.outputs, slots); });
   }
 
   /// Calls use(slots of 4 sums each, the first one's column), in a loop, as what is done is long: registers have no

@@ -1,6 +1,7 @@
 // im2win_fused. Persistent blocks: one or two warpgroups bring operands to shared memory
 // (boxes.cuh, pixel_rows.cuh, transpose.cuh, placed_staging.cuh, held_staging.cuh, staging.cuh, and a warp of
-// them loader.cuh), two multiply (multiply_whole.cuh, multiply_split.cuh) and write (writer.cuh, box_writer.cuh).
+// them loader.cuh), two multiply (multiply_whole.cuh, multiply_split.cuh) and write (writer.cuh, box_writer.cuh). Or lines
+// of the input are multiplied as they come (multiply_lines.cuh, pixel_major_writer.cuh).
 // Where tiles are few, clusters of blocks share them out (cluster_sums.cuh).
 #pragma once
 
@@ -12,10 +13,13 @@
 #include "cuda/fused/boxes.cuh"
 #include "cuda/fused/clear.cuh"
 #include "cuda/fused/cluster_sums.cuh"
+#include "cuda/fused/gathered_lines.cuh"
 #include "cuda/fused/held_staging.cuh"
 #include "cuda/fused/loader.cuh"
+#include "cuda/fused/multiply_lines.cuh"
 #include "cuda/fused/multiply_split.cuh"
 #include "cuda/fused/multiply_whole.cuh"
+#include "cuda/fused/pixel_major_writer.cuh"
 #include "cuda/fused/pixel_rows.cuh"
 #include "cuda/fused/placed_staging.cuh"
 #include "cuda/fused/staging.cuh"
@@ -61,6 +65,11 @@ class TilesDone {
 };
 
 template <class T>
+using Multiplier = std::conditional_t<
+    T::kShape.pixel_major, LineMultiplier<T>,
+    std::conditional_t<T::kOperands == Operands::kSplit, SplitMultiplier<T>, WholeMultiplier<T>>>;
+
+template <class T>
 __device__ __forceinline__ void multiply_and_write(const Arguments<typename T::Element>& a,
                                                    Block<T> block, int warpgroup) {
   constexpr bool kTurns = T::kShape.takes_turns;
@@ -78,8 +87,7 @@ __device__ __forceinline__ void multiply_and_write(const Arguments<typename T::E
   // stages of filters, they meet again.
   if (!kTurns && warpgroup == 1) wait_to_start(false);
   ptx::wait_for_kernel_before();  // which packs the filter, perhaps
-  std::conditional_t<T::kOperands == Operands::kSplit, SplitMultiplier<T>, WholeMultiplier<T>>
-      multiplier(a, block, warpgroup);
+  Multiplier<T> multiplier(a, block, warpgroup);
   TilesDone done(a.tile, kTurns ? warpgroup : 0);
   for (; done.next() < a.tiles; done.advance(kEvery)) {
     SumsOfSets<T> sums;
@@ -90,6 +98,14 @@ __device__ __forceinline__ void multiply_and_write(const Arguments<typename T::E
     if (kTurns && done.count() > 0) wait_to_start(warpgroup == 0);
     const bool more = done.next() < a.tiles - static_cast<int32_t>(gridDim.x);
     multiplier.multiply(locate(a, done.next()), more, sums);
+    if constexpr (T::kShape.pixel_major) {
+#pragma unroll 1
+      for (int set = 0; set < T::kSets; ++set) {
+        PixelMajorWriter<T>(a, block, locate(a, done.next()), warpgroup, set).write(sums[0]);
+        if constexpr (T::kSets > 1) sums[0] = sums[1];
+      }
+      continue;
+    }
     if constexpr (kHasClusters<T>)
       if (a.tile.cluster_bits > 0) return ClusterSums<T>(a, block, warpgroup).write(sums[0]);
     const bool turn = done.count() / kEvery % 2 != 0;
@@ -118,14 +134,15 @@ __device__ __forceinline__ void prepare(const Arguments<typename T::Element>& a)
   constexpr int kSets = output_sets(T::kShape);
   constexpr bool kWgmma = T::kInstructions == Instructions::kWgmma;
   const int staging = staging_threads<T>(a.tile);
+  const bool gathers = T::kShape.pixel_major && !a.boxed;  // see GatheredLines
   switch (threadIdx.x) {
     case 0:
       barriers().slabs.initialize(a.tile.slab_stages,
-                                  a.pairs              ? 2
-                                  : a.boxed            ? 1
-                                  : a.copied_bytes > 0 ? staging
-                                                       : arrivals<T>(staging),
-                                  kUsers);
+                                  a.pairs                         ? 2
+                                  : a.boxed                       ? 1
+                                  : a.copied_bytes > 0 || gathers ? staging
+                                                                  : arrivals<T>(staging),
+                                  gathers ? kMultiplyingThreads : kUsers);
       break;
     case 32:
       barriers().filters.initialize(a.tile.filter_stages, arrivals<T>(kFilterThreads), kUsers);
@@ -153,6 +170,11 @@ __device__ __forceinline__ void prepare(const Arguments<typename T::Element>& a)
 template <class T>
 __device__ __forceinline__ void bring_windows(const Arguments<typename T::Element>& a,
                                               Block<T> block, int warp) {
+  if constexpr (T::kShape.pixel_major) {
+    if (!a.boxed) return GatheredLines<T>(a, block).run();
+    if (warp == 0) load_lines<T>(a, LineBoxes<T>(a, block));
+    return;
+  }
   if constexpr (kHasBoxes<T>) {
     if (a.boxed) {
       if (warp == 0) BoxStaging<T>(a, block).run();

@@ -118,7 +118,7 @@ class OperandRings {
 
   /// Of the block's tile, that the warpgroup has.
   __device__ __forceinline__ static int first_filter(int warpgroup) {
-    return T::kShape.filters >= 128 ? warpgroup * 64 : 0;
+    return T::kShape.filters >= 128 && !T::kShape.pixel_major ? warpgroup * 64 : 0;
   }
 
  private:

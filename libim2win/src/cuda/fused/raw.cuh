@@ -94,7 +94,7 @@ class LineBoxes {
   __device__ __forceinline__ LineBoxes(const Arguments<Element>& a, Block<T> block)
       : a_(a),
         ahead_(a),
-        to_(barriers().raw, a.tile.raw.stages, block.raw(0), a.shared.raw_stage),
+        to_(stages(a, block)),
         slab_channels_(ptx::fresh(a.tile.raw.channels >> a.tile.raw.phase_bits)),
         slab_bytes_(ptx::fresh(a.raw_phase * a.tile.raw.boxes() * kBytes)) {
     const RawLines& lines = a.tile.raw;
@@ -128,6 +128,12 @@ class LineBoxes {
 
  private:
   static constexpr int kBytes = sizeof(Moved), kWord = kUnitBytes / kBytes;
+
+  __device__ __forceinline__ static FillCursor stages(const Arguments<Element>& a, Block<T> block) {
+    if constexpr (T::kShape.pixel_major)
+      return {barriers().slabs, a.tile.slab_stages, block.slab(0), a.shared.slab};
+    return {barriers().raw, a.tile.raw.stages, block.raw(0), a.shared.raw_stage};
+  }
 
   __device__ __forceinline__ void enter_group() {
     if (ended()) return;
@@ -273,15 +279,19 @@ class RawUnits {
     return offset(a, at.image, at.row, at.right - a.tile.origin[0]);
   }
 
+  /// Where an element of the first unit is for the slabs of a tile's tap group, in shared memory, at the first position.
+  __device__ __forceinline__ static uint32_t address(const Arguments<Element>& a, Block<T> block,
+                                                     const TilePosition& tile, const Tap& tap,
+                                                     int element) {
+    const auto [first, lines] = find_lines(a, block, tile, tap);
+    const uint32_t start = a.tile.raw.apart ? 0u : past_words(a, origin<T>(a, tile, 0) + first);
+    return lines + static_cast<uint32_t>(element_at(a, start, element, 0) * kBytes);
+  }
+
   /// For the slabs of a tile's tap group, offsets of whose positions are from the first.
   __device__ __forceinline__ void enter(const Arguments<Element>& a, Block<T> block,
                                         const TilePosition& tile, const Tap& tap) {
-    const LinePixels<Element> pixels(a, tile, tap.row);
-    const int first = pixels.first(0), x0 = pixels.x(0) + a.tile.origin[tap.column];
-    const int before =
-        a.tile.raw.apart ? x0 - pixels.begin(kUnitBytes / kBytes) : pixels.y(0) * a.w + x0 - first;
-    const uint32_t lines =
-        ptx::shared_address(block.raw(0)) + static_cast<uint32_t>(before * a.raw_column * kBytes);
+    const auto [first, lines] = find_lines(a, block, tile, tap);
     unit_channels_ = a.tile.unit_channels;
     unit_columns_ = a.tile.unit_columns;
     unit_bytes_ = unit_bytes(a);
@@ -342,26 +352,51 @@ class RawUnits {
     return (a.tile.unit_channels >> a.tile.raw.phase_bits) * a.raw_channel * kBytes;
   }
 
+  /// The first pixel of a tap group's lines, and where that of a tile's first position is in the first stage.
+  struct FirstLine {
+    int first;
+    uint32_t lines;
+  };
+  __device__ __forceinline__ static FirstLine find_lines(const Arguments<Element>& a,
+                                                         Block<T> block, const TilePosition& tile,
+                                                         const Tap& tap) {
+    const LinePixels<Element> pixels(a, tile, tap.row);
+    const int first = pixels.first(0), x0 = pixels.x(0) + a.tile.origin[tap.column];
+    const int before =
+        a.tile.raw.apart ? x0 - pixels.begin(kUnitBytes / kBytes) : pixels.y(0) * a.w + x0 - first;
+    return {first, ptx::shared_address(block.raw(0)) +
+                       static_cast<uint32_t>(before * a.raw_column * kBytes)};
+  }
+
   /// `first` is where the first line begins in the input. Lines of rows in boxes begin with a word; others begin as far
   /// past 16 bytes as their elements do in the input, which is the same for all of a channel, and for channels that
   /// are a unit's apart (see raw_lines.cpp).
   __device__ __forceinline__ void find_elements(const Arguments<Element>& a, uint32_t lines,
                                                 const Moved* first) {
-    constexpr uint32_t kWordElements = kUnitBytes / kBytes;
-    const int phase_bits = a.tile.raw.phase_bits;
-    const auto start =
-        a.tile.raw.boxed && a.tile.raw.apart
-            ? 0u
-            : static_cast<uint32_t>(reinterpret_cast<uintptr_t>(first) / sizeof(Moved));
+    const uint32_t start = a.tile.raw.boxed && a.tile.raw.apart ? 0u : past_words(a, first);
 #pragma unroll
     for (int e = 0; e < kElements; ++e) {
-      const uint32_t shift = (start + channel(e) * a.raw_shift) % kWordElements;
-      const int phase = channel(e) & ((1 << phase_bits) - 1);
-      const int element = phase * a.raw_phase + (channel(e) >> phase_bits) * a.raw_channel +
-                          column(e) * a.dilation_w * a.raw_column + static_cast<int>(shift);
+      const int element = element_at(a, start, channel(e), column(e));
       // The compiler would rather compute all this again for each of many loads.
       address_[e] = ptx::fresh(static_cast<int32_t>(lines) + element * kBytes);
     }
+  }
+
+  /// Of the first unit, of lines that begin so many elements past a word: a channel's of a column.
+  __device__ __forceinline__ static int element_at(const Arguments<Element>& a, uint32_t start,
+                                                   int channel, int column) {
+    const int phase_bits = a.tile.raw.phase_bits, phase = channel & ((1 << phase_bits) - 1);
+    const uint32_t shift = (start + channel * a.raw_shift) % (kUnitBytes / kBytes);
+    return phase * a.raw_phase + (channel >> phase_bits) * a.raw_channel +
+           column * a.dilation_w * a.raw_column + static_cast<int>(shift);
+  }
+
+  /// Elements from a word of memory, or, as lines are put elsewhere than boxes would if the input is no words, of it.
+  __device__ __forceinline__ static uint32_t past_words(const Arguments<Element>& a,
+                                                        const Moved* first) {
+    if constexpr (T::kShape.pixel_major)
+      return static_cast<uint32_t>(first - reinterpret_cast<const Moved*>(a.input));
+    return static_cast<uint32_t>(reinterpret_cast<uintptr_t>(first) / sizeof(Moved));
   }
 
   /// Two neighbouring words. Where 16 bytes are in swizzled rows, see swizzled_place: lanes of eight positions in a row

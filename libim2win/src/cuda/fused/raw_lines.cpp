@@ -123,6 +123,9 @@ bool transpose(const Problem& problem, Operands operands, const Tile& tile, RawL
   return true;
 }
 
+/// Where products read them: eight neighbours of four channels at a time, which then meet all banks.
+int32_t pitch_without_conflicts(int32_t pitch) { return (pitch + 7) / 16 * 16 + 8; }
+
 /// A box, or those that follow each other: of phases, and of the parts of long lines.
 bool fits_boxes(const RawLines& lines, const Tile& tile, int64_t element_bytes) {
   const int64_t channels = lines.box_channels();
@@ -168,6 +171,9 @@ int raw_forms(const Problem& problem, Operands operands, const Tile& tile,
     box.channels = static_cast<int32_t>(slab_channels);
     if (!box_of(problem, operands, tile, box) || !transpose(problem, operands, tile, box)) continue;
     box.has_zeros_around = box.apart || !problem.is_padded();
+    if (tile.from_lines) box.pitch = pitch_without_conflicts(box.pitch);
+    box.position_row = static_cast<int32_t>(box.apart ? box.box_channels() * box.pitch
+                                                      : problem.stride_h * problem.w);
     if (fits_boxes(box, tile, moved_bytes(operands))) forms[count++] = box;
   }
   if (!has_raw_lines(problem, tile, word)) return count;

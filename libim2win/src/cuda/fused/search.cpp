@@ -46,6 +46,7 @@ class Search {
     shape_ = shape;
     const int64_t channel_units = ceil_div(problem_.c_per_group(), int64_t{unit_channels_});
     if (shape.pixel_rows) return try_pixel_rows(channel_units);
+    if (shape.pixel_major) return try_lines(channel_units);
     for (int units = 1; units <= 8; units *= 2) {
       if (units > 1 && units / 2 >= channel_units) break;
       for (const bool rows_apart : {false, true}) {
@@ -117,6 +118,34 @@ class Search {
     }
   }
 
+  /// Windows from lines, for which positions are no more than a way to count: rows of pixels need no halo.
+  void try_lines(int64_t channel_units) {
+    TapColumns columns;
+    if (unit_columns_ > 1 || !chip_.bulk_copies ||
+        !arrange_columns(problem_, unit_columns_, Columns::kApart, columns))
+      return;
+    const int units = 2 * traits_.batch;  // a batch is a tap
+    for (const bool rows_apart : {false, true}) {
+      const TapRows rows(problem_, rows_apart);
+      if ((rows_apart && rows.groups == 1) ||
+          !start_slab(count_of(channel_units, units), units, rows, columns))
+        continue;
+      tile_.from_lines = 1;
+      try_widths(rows, columns);
+      try_run(rows, columns);
+    }
+  }
+
+  void try_line_boxes(const TapRows& rows, const TapColumns& columns) {
+    RawLines forms[kMaxRawForms];
+    const int count = raw_forms(problem_, operands_, tile_, forms);
+    for (int i = 0; i < count; ++i) {
+      tile_.raw = forms[i];
+      tile_.channel_bits = 0;
+      if (tile_.raw.boxed && tile_.raw.has_zeros_around) try_cluster(rows, columns);
+    }
+  }
+
   void start_pixels(int pitch, int columns) {
     start_run(pitch, columns);
     tile_.positions = static_cast<int>(round_up(columns, kRowPixels));
@@ -178,8 +207,7 @@ class Search {
   /// A row has all units of a slab; other groups' channels may be anything, and are not multiplied. Sets of filters
   /// are for windows that take long to stage, which boxes do not.
   bool takes_boxes() const {
-    return boxes_ && shape_.filter_sets() == 1 && tile_.units > 1 &&
-           has_whole_slabs(problem_, tile_);
+    return boxes_ && shape_.sets() == 1 && tile_.units > 1 && has_whole_slabs(problem_, tile_);
   }
 
   /// Images shared out among runs, so many that they fit, and one more.
@@ -265,6 +293,7 @@ class Search {
     tile_.raw = {};
     tile_.held = 0;
     if (!is_near()) return;
+    if (tile_.from_lines) return try_line_boxes(rows, columns);
     if (tile_.boxed()) return try_boxes(rows, columns);
     try_stages(rows, columns);
     if (!chip_.bulk_copies || has_units_ || copied_bytes_ > 0) return;
@@ -319,7 +348,7 @@ class Search {
   /// By blocks of their own, and by clusters, if all run at a time.
   void try_stages(const TapRows& rows, const TapColumns& columns) {
     try_cluster(rows, columns);
-    if (shape_.takes_turns || shape_.filter_sets() > 1 || tile_.stored) return;
+    if (shape_.takes_turns || shape_.sets() > 1 || tile_.stored) return;
     const double tiles = tile_count(problem_, tile_, shape_);
     while (++tile_.cluster_bits <= kMaxClusterBits && tiles <= chip_.clusters[tile_.cluster_bits] &&
            tile_.slabs() >= tile_.cluster_blocks() &&

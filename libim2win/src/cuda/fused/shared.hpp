@@ -25,6 +25,12 @@ struct Patch {
 };
 static_assert(sizeof(Patch) % 16 == 0);
 
+/// Of pixel-major sums, a warpgroup's, of some filters at a time, [filter][pixel]; each of its warps has a part for
+/// activations. Lanes put eight pixels of four filters, every other one, at a time: twice the pitch is 8 modulo 32, and
+/// they meet all banks.
+constexpr int kPixelPatchFilters = 32, kPixelPatchPitch = 64 + 4;
+constexpr int kPixelPatchBytes = kPixelPatchFilters * kPixelPatchPitch * 4;
+
 constexpr int32_t patch_bytes(const KernelShape& shape) {
   return shape.multiplying_threads() / 32 * static_cast<int32_t>(sizeof(Patch));
 }
@@ -41,6 +47,7 @@ constexpr uint16_t kNoPlace = UINT16_MAX;
 /// Where a multiplying thread keeps some of its sums while they pass through an activation: in its warp's patch,
 /// where that is free.
 constexpr int kThreadSlots = 4, kSlotBytes = kThreadSlots * 16;
+static_assert(32 * kSlotBytes <= kPixelPatchBytes / 4);
 
 /// A position of a tile's slabs in the input. `row` counts the input's rows from the first of a slab;
 /// kNowhere: outside, whatever the slab. `offset` is from the pixel at that row and the tile's first
@@ -60,7 +67,7 @@ constexpr int16_t kGap = -1, kOutside = -2;
 
 constexpr bool has_unit_offsets(const Tile& tile, Operands operands) {
   return tile.raw.boxed && (tile.raw.has_zeros_around || tile.unit_columns == 1) &&
-         !are_elements(operands) && !tile.held;
+         !are_elements(operands) && !tile.held && !tile.from_lines;
 }
 
 /// What a tile's places depend on, as far as edges of the input are concerned.
@@ -120,7 +127,7 @@ constexpr int patch_columns(int columns) {
   return (columns + kPatchColumns - 1) / kPatchColumns * kPatchColumns;
 }
 constexpr int32_t table_columns(const Tile& tile, KernelShape shape) {
-  if (tile.pixel_rows) return 0;  // from a row to the next they would be many
+  if (tile.pixel_rows || tile.from_lines) return 0;  // from a row to the next they would be many
   const int others = shape.divides_columns() ? shape.multiplying_warpgroups - 1 : 0;
   return table_begins(tile) + others * tile.warpgroup_columns + patch_columns(shape.columns);
 }
@@ -205,6 +212,9 @@ inline SharedLayout shared_layout(const Tile& tile, const KernelShape& shape, Op
   layout.part = tile.units * tile.positions_pitch * kUnitBytes;
   layout.slab = t.parts * layout.part + tile.overrun * tile.row_units * kUnitBytes;
   if (tile.boxed()) layout.slab = aligned(layout.slab);
+  const auto line_bytes = static_cast<int32_t>(
+      round_up(tile.raw_lines() * tile.raw.pitch * moved_bytes(operands), kRawAlignment));
+  if (tile.from_lines) layout.slab = line_bytes;
   layout.filters = kBarrierBytes;
   layout.slabs = layout.filters + tile.filter_stages * layout.filter_stage;
   layout.patches = layout.slabs + tile.slab_stages * layout.slab;
@@ -212,7 +222,7 @@ inline SharedLayout shared_layout(const Tile& tile, const KernelShape& shape, Op
   layout.box =
       tile.pixel_rows ? kBoxedFilters * kRowBytes : aligned((tile.output_rows() + 1) * kRowBytes);
   const int32_t boxes = tile.stored ? output_sets(shape) * boxes_of_set(shape, operands) : 0;
-  layout.patch = patch_pitch(tile, shape);
+  layout.patch = tile.from_lines ? kPixelPatchBytes / 4 : patch_pitch(tile, shape);
   layout.slots = std::max(layout.patches + shape.multiplying_threads() / 32 * layout.patch,
                           layout.boxes + boxes * layout.box);
   layout.columns =
@@ -220,8 +230,9 @@ inline SharedLayout shared_layout(const Tile& tile, const KernelShape& shape, Op
   layout.plane_places =
       layout.columns + table_columns(tile, shape) * static_cast<int32_t>(sizeof(ColumnPlace));
   layout.places = layout.plane_places + (tile.whole_planes ? 2 * shape.columns : 0);
-  const int64_t places =
-      tile.pixel_rows ? 0 : tile.positions + int64_t{tile.planes} * table_begins(tile);
+  const int64_t places = tile.pixel_rows || tile.from_lines
+                             ? 0
+                             : tile.positions + int64_t{tile.planes} * table_begins(tile);
   const int64_t place_bytes = places * static_cast<int64_t>(sizeof(Place));
   const int64_t pixels = int64_t{tile.raw.pixel_positions} * pixel_table_pitch(tile);
   const int64_t table_bytes =
@@ -230,14 +241,14 @@ inline SharedLayout shared_layout(const Tile& tile, const KernelShape& shape, Op
                 static_cast<int64_t>(sizeof(int16_t))
           : std::max(place_bytes, pixels * static_cast<int64_t>(sizeof(uint16_t)));
   layout.raw = static_cast<int32_t>(round_up(layout.places + table_bytes, kRawAlignment));
-  layout.raw_stage = static_cast<int32_t>(
-      round_up(tile.raw_lines() * tile.raw.pitch * moved_bytes(operands), kRawAlignment));
+  layout.raw_stage = line_bytes;
   layout.extents = layout.raw + tile.raw.stages * layout.raw_stage;
   const bool has_extents = operands == Operands::kSplit && !tile.raw.boxed;
   const int64_t extents = has_extents ? tile.raw.stages * tile.raw_lines() : 0;
   const int64_t end = layout.extents + extents * static_cast<int64_t>(sizeof(LineExtent));
   // Without boxes there are places in the room of their lines: see Arguments::refuse_words.
   layout.total = static_cast<int32_t>(std::max(end, layout.raw + place_bytes));
+  if (tile.from_lines) layout.raw = layout.slabs;
   return layout;
 }
 

@@ -31,9 +31,9 @@ bool fit_stages(const Problem& problem, const KernelShape& shape, Operands opera
   const bool keeps = keeps_filters(problem, shape, chip, tile) && batches <= kMaxFilterStages;
   // Slabs of a batch each, such as those of windows of single pixels, are used as fast as filters, and the more
   // of both are on their way, the less products wait. Others last for several batches: filters have the room.
-  const bool of_a_batch = tile.boxed() && batches == tile.slabs();
-  const bool pairs =
-      of_a_batch && tile.pixel_word == 0 && has_filter_boxes(problem, operands, tile);
+  const bool of_a_batch = (tile.boxed() || tile.from_lines) && batches == tile.slabs();
+  const bool pairs = of_a_batch && tile.boxed() && tile.pixel_word == 0 &&
+                     has_filter_boxes(problem, operands, tile);
   for (tile.slab_stages = of_a_batch ? kMaxSlabStages : 3; tile.slab_stages >= 2;
        --tile.slab_stages) {
     tile.resident = keeps;

@@ -13,7 +13,7 @@ struct Sums {
   float doubt[2];  // of the thread's two filters
 };
 
-/// Of a warpgroup's sets of filters, one after another (KernelShape::filter_sets).
+/// Of a warpgroup's sets of filters, or of pixels (KernelShape::sets).
 template <class T>
 using SumsOfSets = Sums<T::kSums>[T::kSets];
 

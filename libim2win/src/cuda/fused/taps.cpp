@@ -21,23 +21,25 @@ int offset_of(const Tile& tile, int position, int unit) {
 }
 
 /// All units of a slab with `rows` tap rows, in the order of their offsets, so that a step's second
-/// unit never lies before its first; an odd one is followed by itself, with no filter.
+/// unit never lies before its first; an odd one is followed by itself, with no filter. Where windows come from lines, tap by
+/// tap.
 void place_units(const Tile& tile, const TapColumns& columns, int row_shift, int rows,
                  PlacedUnit (&placed)[2 * kMaxSteps + 1]) {
   int count = 0;
-  for (int unit = 0; unit < tile.units; ++unit) {
-    for (int row = 0; row < rows; ++row) {
-      for (int i = 0; i < columns.count; ++i) {
-        const int s = i * columns.step;
-        const auto [plane, shift] = columns.locate(s);
-        const int position =
-            plane * tile.plane_positions + row * row_shift * tile.images * tile.pitch + shift;
+  for (int row = 0; row < rows; ++row) {
+    for (int i = 0; i < columns.count; ++i) {
+      const int s = i * columns.step;
+      const auto [plane, shift] = columns.locate(s);
+      const int position =
+          plane * tile.plane_positions + row * row_shift * tile.images * tile.pitch + shift;
+      for (int unit = 0; unit < tile.units; ++unit)
         placed[count++] = {
-            offset_of(tile, position, unit),
+            tile.from_lines ? tile.place_in_lines(plane, row * row_shift, unit)
+                            : offset_of(tile, position, unit),
             {static_cast<int16_t>(row), static_cast<int16_t>(s), static_cast<int16_t>(unit)}};
-      }
     }
   }
+  if (tile.from_lines) return;
   std::stable_sort(placed, placed + count,
                    [](const PlacedUnit& a, const PlacedUnit& b) { return a.offset < b.offset; });
   if (count % 2 != 0) placed[count] = {placed[count - 1].offset, {-1, 0, 0}};

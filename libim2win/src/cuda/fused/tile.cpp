@@ -78,8 +78,8 @@ int row_pixels(const Problem& problem, Operands operands) {
 }
 
 bool has_filter_boxes(const Problem& problem, Operands operands, const Tile& tile) {
-  return tile.boxed() && tile.units == 2 * traits(operands).batch && !has_merged_groups(problem) &&
-         has_boxes(problem.filter, 1, moved_bytes(operands));
+  return (tile.boxed() || tile.from_lines) && tile.units == 2 * traits(operands).batch &&
+         !has_merged_groups(problem) && has_boxes(problem.filter, 1, moved_bytes(operands));
 }
 
 bool has_whole_filters(const Problem& problem, const KernelShape& shape) {
@@ -150,7 +150,8 @@ std::string describe(const Tile& tile) {
               ", ", tile.product_columns, " columns",
               tile.filters_in_place ? ", filters in place" : "",
               tile.pixel_rows ? ", rows of pixels" : "",
-              tile.stored       ? ", boxes in and out"
+              tile.from_lines   ? ", windows from lines"
+              : tile.stored     ? ", boxes in and out"
               : tile.pixel_word ? text(" by ", tile.pixel_word)
               : tile.boxed()    ? ", boxes in"
                                 : "",

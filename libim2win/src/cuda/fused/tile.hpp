@@ -16,6 +16,7 @@
 // 16 bytes each, which are wgmma's core matrices (8 positions by 16 bytes) without swizzle, K-major.
 // Or, where pixels are rows of neighbouring channels and planes are boxes of the input, which come by
 // themselves (boxes.cuh), it is [position][unit], in rows of 32, 64 or 128 bytes, swizzled.
+// Or slabs are the lines of an input as they come (raw.cuh), [channel][pixel], where products take windows from registers.
 // Or, where windows are single pixels, and the input's columns neighbours in memory, rows are of pixels,
 // as they come: [64 pixels][channel], 128 bytes each, swizzled, wgmma's core matrices MN-major.
 //
@@ -136,7 +137,8 @@ struct KernelShape {
   // All filters must be in shared memory, or they would come for each tile of half the size.
   bool takes_turns = false;
   bool pixel_rows = false;  // whether slabs are rows of pixels, not of channels
-  // Whether sums are 64 rows of pixels by columns of filters, and not the other way round (im2win_stem).
+  // Whether sums are 64 rows of pixels by columns of filters, and not the other way round: those of im2win_stem, and where
+  // windows come from lines to registers (see LineMultiplier).
   bool pixel_major = false;
   bool dense = false;  // whether positions have whole windows of their own (im2win_stem)
   bool runs = false;   // and go on from row to row of an image
@@ -144,12 +146,14 @@ struct KernelShape {
   int held_units = 0;
 
   /// Whether warpgroups share a tile's columns out, or all have all.
-  constexpr bool divides_columns() const { return filters < 128 && !takes_turns; }
+  constexpr bool divides_columns() const { return pixel_major || (filters < 128 && !takes_turns); }
   constexpr int block_columns() const { return divides_columns() ? 2 * columns : columns; }
 
   /// How many times 64 filters a warpgroup has of a tile, one after another: windows that took long to stage are
-  /// used by twice as many.
-  constexpr int filter_sets() const { return filters > 128 ? filters / 128 : 1; }
+  /// used by twice as many. Or 64 pixels.
+  constexpr int sets() const {
+    return pixel_major ? columns / 64 : filters > 128 ? filters / 128 : 1;
+  }
 
   /// Of a thread, of 64 filters.
   constexpr int sums() const { return (pixel_major ? filters : columns) / 2; }
@@ -207,6 +211,7 @@ struct RawLines {
   // Positions that a pixel of a box may have, if its lines are transposed word by word (see
   // transpose.cuh); or 0.
   int32_t pixel_positions;
+  int32_t position_row;  // elements from a row of positions to the next
 
   constexpr bool transposed() const { return pixel_positions > 0; }
   /// Of a box: of a phase, or neighbours of a pixel in a row of 128 bytes at most.
@@ -266,6 +271,9 @@ struct Tile {
   Steps steps[2];       // of a full group, of the others
 
   RawLines raw;
+  // Whether products have windows from lines, which are slabs then, and no units: see LineMultiplier. Steps are counted
+  // in elements.
+  int32_t from_lines;
   int32_t line_warp;  // whether raw lines have a warp of their own
   int32_t held;       // whether those who stage hold a slab's units in registers: see HeldStaging
   int32_t slab_stages, filter_stages;
@@ -294,6 +302,11 @@ struct Tile {
   constexpr int32_t pixel_block() const { return units * unit_channels * kRowUnits; }
   /// Pixels of a box.
   constexpr int32_t output_rows() const { return rows * images * columns; }
+  /// Where the lines of a unit of some row of positions are in a slab, in elements, if that is lines.
+  constexpr int32_t place_in_lines(int32_t plane, int32_t row, int32_t unit) const {
+    return unit * (unit_channels >> raw.phase_bits) * raw.pitch + row * raw.position_row +
+           origin[plane];
+  }
   /// Of a slab.
   constexpr int64_t raw_lines() const { return int64_t{raw.channels} * images * raw.rows; }
   /// Steps of the slabs that come before a tap group's, and in it before a chunk.

@@ -52,7 +52,7 @@ class TileColumns {
   }
 
   __device__ __forceinline__ ColumnPlace place(int column) const {
-    if constexpr (T::kShape.pixel_rows) return located(column);
+    if constexpr (T::kShape.pixel_rows || T::kShape.pixel_major) return located(column);
     return block_.columns()[tile_.begin + first_ + column];
   }
   /// Where there may be no table.

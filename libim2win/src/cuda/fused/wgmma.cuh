@@ -15,6 +15,11 @@ namespace im2win::cuda::fused {
 template <Operands kOperands, int kColumns, bool kPixelRows = false>
 struct Wgmma;
 
+/// Likewise, but a is in registers: a thread has a[2 * unit + row], of rows lane / 4 + {0, 8} of its warp's 16, element
+/// lane % 4 of either unit of a step.
+template <Operands kOperands, int kColumns>
+struct WgmmaOfRegisters;
+
 // Registers are named one by one, in fours.
 #define IM2WIN_NAMES_4(a, b, c, d) "%" #a ",%" #b ",%" #c ",%" #d
 #define IM2WIN_REGISTERS_4(i) "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3])
@@ -144,6 +149,27 @@ IM2WIN_WGMMA_PIXELS(192, 96, "%96", "%97", "%98")
 IM2WIN_WGMMA_PIXELS(200, 100, "%100", "%101", "%102")
 IM2WIN_WGMMA_PIXELS(256, 128, "%128", "%129", "%130")
 
+#define IM2WIN_WGMMA_OF_REGISTERS(columns, sums, a0, a1, a2, a3, b_name, accumulate_name)         \
+  template <>                                                                                     \
+  struct WgmmaOfRegisters<Operands::kTf32, columns> {                                             \
+    __device__ __forceinline__ static void multiply(float (&d)[columns / 2], const float (&a)[4], \
+                                                    const Descriptor& b, bool accumulate) {       \
+      asm volatile(                                                                               \
+          "{\n.reg .pred p;\nsetp.ne.b32 p, " accumulate_name                                     \
+          ", 0;\n"                                                                                \
+          "wgmma.mma_async.sync.aligned.m64n" #columns "k8.f32.tf32.tf32 {" IM2WIN_NAMES_##sums   \
+          "}, {" a0 "," a1 "," a2 "," a3 "}, " b_name ", p, 1, 1;\n}\n"                           \
+          : IM2WIN_REGISTERS_##sums                                                               \
+          : "r"(__float_as_uint(a[0])), "r"(__float_as_uint(a[1])), "r"(__float_as_uint(a[2])),   \
+            "r"(__float_as_uint(a[3])), "l"(b.bits()), "r"(static_cast<int>(accumulate)));        \
+    }                                                                                             \
+  };
+
+IM2WIN_WGMMA_OF_REGISTERS(64, 32, "%32", "%33", "%34", "%35", "%36", "%37")
+IM2WIN_WGMMA_OF_REGISTERS(128, 64, "%64", "%65", "%66", "%67", "%68", "%69")
+IM2WIN_WGMMA_OF_REGISTERS(256, 128, "%128", "%129", "%130", "%131", "%132", "%133")
+
+#undef IM2WIN_WGMMA_OF_REGISTERS
 #undef IM2WIN_WGMMA_COLUMNS
 #undef IM2WIN_WGMMA_PIXELS
 #undef IM2WIN_WGMMA_HALVES

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "cuda/fused/finish.cuh"
+#include "cuda/fused/pixel_patch.cuh"
 #include "cuda/fused/stem/arguments.cuh"
 #include "cuda/fused/stem/multiply.cuh"
 #include "cuda/fused/sum_again.cuh"
@@ -82,7 +83,7 @@ class PixelWriter {
   static constexpr int kWord = kUnitBytes / static_cast<int>(sizeof(Element));
   static constexpr int kWords = kPixelPatchFilters / kWord;  // of a pixel
   static_assert(T::kShape.filters % kPixelPatchFilters == 0);
-  static_assert(2 * kPixelPatchPitch % 32 == 8 && T::kShape.columns < kPixelPatchPitch);
+  static_assert(T::kShape.columns < kPixelPatchPitch);
   static_assert(4 * kOwnPixels * kWords * kUnitBytes <= kPixelPatchBytes);
 
   /// Of neighbours.
@@ -124,7 +125,7 @@ class PixelWriter {
 #pragma unroll
     for (int round = 0; round < kRounds; ++round) {
       meet();
-      put(&sums.sum[round * kPixelPatchFilters / 2]);
+      put_pixels(patch(), thread_, &sums.sum[round * kPixelPatchFilters / 2]);
       if (chunk.doubtful)
         settle_put(
             round, chunk,
@@ -264,15 +265,6 @@ class PixelWriter {
   __device__ __forceinline__ float finished(float sum, const FilterEnd& end) const {
     return ptx::max_or_nan(kSplit ? fmaf(sum, end.scale, end.bias) : sum + end.bias,
                            a_.outputs.low());
-  }
-
-  /// The thread's sums of the patch's filters (see Wgmma).
-  __device__ __forceinline__ void put(const float* sums) const {
-    const int pixel = thread_ / 32 * 16 + thread_ % 32 / 4, filter = thread_ % 4 * 2;
-    float* const to = patch() + filter * kPixelPatchPitch + pixel;
-#pragma unroll
-    for (int i = 0; i < kPixelPatchFilters / 2; ++i)
-      to[(i / 4 * 8 + i % 2) * kPixelPatchPitch + i / 2 % 2 * 8] = sums[i];
   }
 
   /// Of the block, the group's first and how many.

@@ -35,11 +35,6 @@ constexpr int kMaxChunks = 8;
 /// That multiply, and beside them those that stage.
 constexpr int kMostWarpgroups = 3, kMostStagingWarpgroups = 2;
 
-/// Pixel-major sums on their way out, of some filters at a time, [filter][pixel]. Lanes put eight pixels of
-/// four filters, every other one, at a time: twice the pitch is 8 modulo 32, and they meet all banks.
-constexpr int kPixelPatchFilters = 32, kPixelPatchPitch = 64 + 4;
-constexpr int kPixelPatchBytes = kPixelPatchFilters * kPixelPatchPitch * 4;
-
 /// Pixels of a sector of memory: a run of two chunks has so many beyond those that there are to the next.
 constexpr int run_overlap(int element_bytes) { return 32 / element_bytes; }
 constexpr int kRunChunks = 2;

@@ -11,33 +11,13 @@
 
 namespace im2win::cuda::fused {
 
-template <Operands kOperands, int kColumns, bool kPixelRows = false>
-struct Wgmma {
-  static void multiply(float (&d)[kColumns / 2], const Descriptor& a, const Descriptor& b,
-                       bool accumulate) {
-    const unsigned thread = threadIdx.x % 128, lane = thread % 32;
-    const unsigned filter = thread / 32 * 16 + lane / 4;
-    float filters[2][kSteps];
-    for (unsigned k = 0; k < kSteps; ++k)
-      for (unsigned i = 0; i < 2; ++i) filters[i][k] = operand(a, filter + 8 * i, k, false);
-    for (unsigned column = 0; column < kColumns / 4; ++column) {
-      const unsigned n = column / 2 * 8 + lane % 4 * 2 + column % 2;
-      for (unsigned i = 0; i < 2; ++i) {
-        float& sum = d[column / 2 * 4 + 2 * i + column % 2];
-        float products = 0;
-        for (unsigned k = 0; k < kSteps; ++k)
-          products += filters[i][k] * operand(b, n, k, kPixelRows);
-        sum = (accumulate ? sum : 0) + products;
-      }
-    }
-  }
-
- private:
+/// The fields of a descriptor as the PTX ISA lays them out.
+template <Operands kOperands>
+struct WgmmaOperand {
   static constexpr unsigned kUnitElements = traits(kOperands).unit_elements;
   static constexpr unsigned kSteps = 2 * kUnitElements;
 
-  /// The fields of the descriptor as the PTX ISA lays them out.
-  static float operand(const Descriptor& descriptor, unsigned row, unsigned k, bool transposed) {
+  static float at(const Descriptor& descriptor, unsigned row, unsigned k, bool transposed) {
     const uint64_t bits = descriptor.bits();
     const auto field = [&](int at) { return static_cast<unsigned>(bits >> at & 0x3fff) * 16; };
     const unsigned unit = k / kUnitElements;
@@ -59,6 +39,7 @@ struct Wgmma {
                    k % kUnitElements * kUnitBytes / kUnitElements);
   }
 
+ private:
   static float element(const void* p) {
     if constexpr (kOperands == Operands::kTf32) {
       return ptx::tf32_at(p);
@@ -68,6 +49,60 @@ struct Wgmma {
       return ptx::half_at(p);
     }
   }
+};
+
+template <Operands kOperands, int kColumns, bool kPixelRows = false>
+struct Wgmma {
+  static void multiply(float (&d)[kColumns / 2], const Descriptor& a, const Descriptor& b,
+                       bool accumulate) {
+    const unsigned thread = threadIdx.x % 128, lane = thread % 32;
+    const unsigned filter = thread / 32 * 16 + lane / 4;
+    constexpr unsigned kSteps = WgmmaOperand<kOperands>::kSteps;
+    float filters[2][kSteps];
+    for (unsigned k = 0; k < kSteps; ++k)
+      for (unsigned i = 0; i < 2; ++i)
+        filters[i][k] = WgmmaOperand<kOperands>::at(a, filter + 8 * i, k, false);
+    for (unsigned column = 0; column < kColumns / 4; ++column) {
+      const unsigned n = column / 2 * 8 + lane % 4 * 2 + column % 2;
+      for (unsigned i = 0; i < 2; ++i) {
+        float& sum = d[column / 2 * 4 + 2 * i + column % 2];
+        float products = 0;
+        for (unsigned k = 0; k < kSteps; ++k)
+          products += filters[i][k] * WgmmaOperand<kOperands>::at(b, n, k, kPixelRows);
+        sum = (accumulate ? sum : 0) + products;
+      }
+    }
+  }
+};
+
+/// A thread has each fourth element of its two rows: it gets the others from the lanes beside it.
+template <Operands kOperands, int kColumns>
+struct WgmmaOfRegisters {
+  static void multiply(float (&d)[kColumns / 2], const float (&a)[4], const Descriptor& b,
+                       bool accumulate) {
+    const unsigned lane = threadIdx.x % 32;
+    float windows[2][kSteps];
+    for (unsigned i = 0; i < 4; ++i)
+      for (unsigned other = 0; other < 4; ++other)
+        windows[i % 2][i / 2 * 4 + other] =
+            tf32(__shfl_sync(~0u, a[i], static_cast<int>(lane / 4 * 4 + other)));
+    for (unsigned column = 0; column < kColumns / 4; ++column) {
+      const unsigned n = column / 2 * 8 + lane % 4 * 2 + column % 2;
+      for (unsigned i = 0; i < 2; ++i) {
+        float& sum = d[column / 2 * 4 + 2 * i + column % 2];
+        float products = 0;
+        for (unsigned k = 0; k < kSteps; ++k)
+          products += windows[i][k] * Operand::at(b, n, k, false);
+        sum = (accumulate ? sum : 0) + products;
+      }
+    }
+  }
+
+ private:
+  using Operand = WgmmaOperand<kOperands>;
+  static constexpr unsigned kSteps = Operand::kSteps;
+  static float tf32(float x) { return ptx::tf32_at(&x); }
+  static_assert(kSteps == 8);
 };
 
 }  // namespace im2win::cuda::fused
