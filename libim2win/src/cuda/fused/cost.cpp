@@ -183,7 +183,8 @@ const CostModel::Rates& CostModel::rates(const Tile& tile, bool copied) const {
                                           .column = 8.2,
                                           .odd_column = 18.5,
                                           .piece = 42,
-                                          .alone = 1};
+                                          .alone = 1,
+                                          .start = kTables};
   // Where units are moved by a table of their offsets.
   constexpr auto placed = [](Rates rates, double slab, double unit, double few_threads) {
     rates.boxed_slab = slab;

@@ -47,6 +47,28 @@ double pixel_row_start(const Problem& problem, int pixels) {
   return implicit_gemm::split_k::filter_copy(problem) == kWord ? start : start + 2.5;
 }
 
+constexpr int64_t kLineWord = 4;  // TF32
+
+/// Whether products read windows of TF32 from lines, which come as boxes: single pixels, of planes that are whole words,
+/// some together.
+bool reads_lines(const Problem& problem) {
+  const bool is_tf32 = problem.dtype == IM2WIN_FLOAT32 && !is_split(problem);
+  return is_tf32 && is_pixel(problem) && problem.groups == 1 && !problem.is_padded() &&
+         problem.input.is_nchw() && problem.c >= kLineWord && problem.h * problem.w > 1 &&
+         problem.c * problem.h * problem.w % kLineWord == 0;
+}
+
+/// Of them, channels of whose planes several begin with the same bank take longer.
+bool reads_odd_lines(const Problem& problem) {
+  return reads_lines(problem) && problem.h * problem.w % kLineWord != 0;
+}
+
+/// What it takes at least; packing filters that cannot be read in place is a kernel more.
+double line_start(const Problem& problem) {
+  const double start = reads_odd_lines(problem) ? 5.5 : 3.8;
+  return problem.c % kLineWord == 0 ? start : start + 2.5;
+}
+
 /// Whether rows of windows are words of neighbours, and channels to be: see with_planes_as_rows.
 bool has_rows_of_words(const Problem& problem) {
   return problem.s % kWord == 0 && with_planes_as_rows(problem).stride_w != problem.stride_w;
@@ -72,6 +94,7 @@ double start(const Problem& problem, const Problem& merged) {
   if (is_split(problem)) return is_pixel(problem) ? 13 : 15.5;
   if (const int pixels = pixels_of_rows(problem); pixels > 0)
     return pixel_row_start(problem, pixels);
+  if (reads_lines(problem)) return line_start(problem);
   if (merged.groups == problem.groups && reads_words(problem)) return has_pixels ? 5 : 4.5;
   return has_pixels ? 10 : 13;
 }
@@ -125,6 +148,7 @@ double stem_microseconds(const Problem& problem) {
 double operand_microseconds(const Problem& problem) {
   const bool is_float32 = problem.dtype == IM2WIN_FLOAT32;
   const Problem merged = with_merged_groups(problem, kFilters);
+  if (reads_lines(problem)) return 0;
   if (!is_float32 && merged.groups == 1 &&
       (implicit_gemm::split_k::window_copy(problem) > 1 || pixels_of_rows(problem) > 0))
     return 0;
@@ -144,6 +168,8 @@ double microseconds(const Problem& problem) {
     double product, tap;
   };
   const Slopes slopes = pixels_of_rows(problem) > 0 ? Slopes{0.28e-8, 0.004}
+                        : reads_odd_lines(problem)  ? Slopes{0.55e-8, 0.015}
+                        : reads_lines(problem)      ? Slopes{0.55e-8, 0.0115}
                         : !is_split(problem)        ? Slopes{0.28e-8, 0.0015}
                         : is_pixel(problem)         ? Slopes{2.3e-8, 0.005}
                                                     : Slopes{1.05e-8, 0.002};
