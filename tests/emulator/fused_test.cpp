@@ -68,7 +68,8 @@ class Values {
   std::vector<char> memory_;
 };
 
-enum class Data { kNormal, kIntegers, kWide, kNotFinite };
+/// kExtreme: not finite, too, and as large and small as can be; products of these overflow.
+enum class Data { kNormal, kIntegers, kNotFinite, kWide, kExtreme };
 
 float value(Data data) {
   const float normal = std::normal_distribution<float>()(random_bits);
@@ -76,9 +77,10 @@ float value(Data data) {
     case Data::kNormal: return normal;
     case Data::kIntegers: return static_cast<float>(between(-4, 4));
     case Data::kWide: return std::ldexp(normal, static_cast<int>(between(-60, 60)));
-    case Data::kNotFinite: {
+    case Data::kNotFinite:
+    case Data::kExtreme: {
       const float odd[] = {INFINITY, -INFINITY, NAN, 0.0f, 1e-40f, 3e38f};
-      return once_in(40) ? odd[between(0, 5)] : normal;
+      return once_in(40) ? odd[between(0, data == Data::kExtreme ? 5 : 3)] : normal;
     }
   }
   return 0;
@@ -393,7 +395,8 @@ int64_t check(const Algorithm& algorithm, const im2win_conv2d_desc& desc, Data d
   const Problem problem = make_problem(&desc);
   if (!algorithm.refuse(problem).empty()) return 0;
   const Data addends = data == Data::kIntegers ? data : Data::kNormal;
-  const Data weights = data == Data::kNotFinite && once_in(2) ? Data::kNormal : data;
+  const bool is_finite = data != Data::kNotFinite && data != Data::kExtreme;
+  const Data weights = !is_finite && once_in(2) ? Data::kNormal : data;
   Values input = random_values(problem.dtype, problem.input, data);
   Values filter = random_values(problem.dtype, problem.filter, weights);
   Values bias =
@@ -507,7 +510,7 @@ int main(int argc, char** argv) {
       continue;
     ++checked;
     const bool wide = desc.dtype == IM2WIN_FLOAT32 && desc.math == IM2WIN_MATH_FP32;
-    const Data data = static_cast<Data>(between(0, wide ? 3 : 1));
+    const Data data = static_cast<Data>(between(0, wide ? 4 : 2));
     if (verbose) print(desc, data);
     if (check(is_stem ? kStem : kFused[between(0, 1)], desc, data) == 0) continue;
     ++failures;
