@@ -146,9 +146,9 @@ Tiled choose(const Problem& problem, const Kernels<Element>& kernels, const Chip
     consider(images, false);
     if (rows.q != images.q) consider(rows, false);
     consider(image_rows, true);
-    const bool reads_lines =
+    const bool may_read_lines =
         kernels.operands == Operands::kTf32 && chip.bulk_copies && of.input.stride[3] == 1;
-    if ((kernels.operands == Operands::kSplit || reads_lines) && image_rows.q != images.q)
+    if ((kernels.operands == Operands::kSplit || may_read_lines) && image_rows.q != images.q)
       consider(image_rows, false);
   };
   consider_forms(problem);

@@ -349,30 +349,30 @@ double CostModel::write_cycles(const Tile& tile, const KernelShape& shape) const
   const Rates& rates = this->rates(tile, has_units_ || copies(tile));
   if (tile.stored) return rates.stored_tile + rates.stored_column * shape.columns;
   if (tile.whole_planes) return rates.plane_tile;
+  const bool is_odd = row_word(problem_, tile) == 1;
+  const double column = is_odd ? rates.odd_column : rates.column;
   if (tile.from_lines) {
-    const double filters =
-        double(problem_.k_per_group()) / double(ceil_div(problem_.k_per_group(), shape.filters));
-    const bool is_odd = row_word(problem_, tile) == 1;
-    return rates.tile + (is_odd ? rates.odd_column : rates.column) * filters;
+    const auto filters = double(problem_.k_per_group());
+    return rates.tile + column * filters / std::ceil(filters / shape.filters);
   }
   if (problem_.output.stride[1] == 1) return rates.word_column * shape.columns;
   // Neighbours in memory that a warp writes at once: memory takes longer for parts of its sectors, which
   // are where these begin and end.
-  const bool is_odd = row_word(problem_, tile) == 1;
   const bool whole_rows = tile.run > 0 || (tile.images == 1 && tile.columns == problem_.q);
   const int neighbours = std::min(whole_rows ? 64 : tile.columns, is_odd ? 32 : 64);
-  return rates.tile + (is_odd ? rates.odd_column : rates.column) * shape.columns +
-         rates.piece * shape.block_columns() / neighbours;
+  return rates.tile + column * shape.columns + rates.piece * shape.block_columns() / neighbours;
 }
 
 double CostModel::slab_cycles(const Tile& tile, const KernelShape& shape) const {
   constexpr int64_t kBankBytes = 128, kBankWord = 4;  // of all banks, and of one
   const Rates& rates = this->rates(tile, copies(tile));
+  const double words = double(tile.raw_lines()) * tile.raw.pitch / traits_.unit_elements;
+  if (tile.from_lines)
+    return rates.slab + rates.unit * words + rates.line * double(tile.raw_lines());
   const double all_units =
       double(tile.pixel_word > 0 ? tile.product_columns : tile.positions) * tile.units;
   const double times = shape.staging_warpgroups < 2 ? rates.few_threads : 1;
   if (tile.raw.transposed()) {
-    const double words = double(tile.raw_lines()) * tile.raw.pitch / traits_.unit_elements;
     const double word = rates.transposed_word + rates.transposed_unit * tile.raw.pixel_positions;
     return word * words * times + (tile.run > 0 ? run_cycles(tile, shape, words) : 0);
   }
@@ -381,11 +381,6 @@ double CostModel::slab_cycles(const Tile& tile, const KernelShape& shape) const 
                         : this->copies(tile) ? 0.5 + 0.5 * kUnitBytes / copied_bytes_
                                              : 1;
   const double units = all_units * times * copies;
-  if (tile.from_lines) {
-    constexpr double kWordElements = 4;
-    const double words = double(tile.raw_lines()) * tile.raw.pitch / kWordElements;
-    return rates.slab + rates.unit * words + rates.line * double(tile.raw_lines());
-  }
   if (tile.boxed() || tile.raw.stages == 0) {
     const double more = problem_.stride_w > 1 ? rates.past_channels * last_chunks(tile) : 0;
     return rates.slab + (1 + more) * (rates.unit * units + rates.position * tile.positions);

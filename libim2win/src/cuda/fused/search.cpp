@@ -141,7 +141,6 @@ class Search {
     const int count = raw_forms(problem_, operands_, tile_, forms);
     for (int i = 0; i < count; ++i) {
       tile_.raw = forms[i];
-      tile_.channel_bits = 0;
       if (tile_.raw.boxed && tile_.raw.has_zeros_around) try_cluster(rows, columns);
     }
   }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 
 #include "cuda/fused/descriptor.cuh"
@@ -51,58 +52,52 @@ struct WgmmaOperand {
   }
 };
 
+/// A thread's sums: products of its two rows by the rows of b, four of each eight.
+template <Operands kOperands, int kColumns, size_t kSteps>
+void multiply_rows(float (&d)[kColumns / 2], const float (&rows)[2][kSteps], const Descriptor& b,
+                   bool transposed, bool accumulate) {
+  for (unsigned column = 0; column < kColumns / 4; ++column) {
+    const unsigned n = column / 2 * 8 + threadIdx.x % 4 * 2 + column % 2;
+    for (unsigned i = 0; i < 2; ++i) {
+      float& sum = d[column / 2 * 4 + 2 * i + column % 2];
+      float products = 0;
+      for (unsigned k = 0; k < kSteps; ++k)
+        products += rows[i][k] * WgmmaOperand<kOperands>::at(b, n, k, transposed);
+      sum = (accumulate ? sum : 0) + products;
+    }
+  }
+}
+
 template <Operands kOperands, int kColumns, bool kPixelRows = false>
 struct Wgmma {
   static void multiply(float (&d)[kColumns / 2], const Descriptor& a, const Descriptor& b,
                        bool accumulate) {
+    using Operand = WgmmaOperand<kOperands>;
     const unsigned thread = threadIdx.x % 128, lane = thread % 32;
     const unsigned filter = thread / 32 * 16 + lane / 4;
-    constexpr unsigned kSteps = WgmmaOperand<kOperands>::kSteps;
-    float filters[2][kSteps];
-    for (unsigned k = 0; k < kSteps; ++k)
-      for (unsigned i = 0; i < 2; ++i)
-        filters[i][k] = WgmmaOperand<kOperands>::at(a, filter + 8 * i, k, false);
-    for (unsigned column = 0; column < kColumns / 4; ++column) {
-      const unsigned n = column / 2 * 8 + lane % 4 * 2 + column % 2;
-      for (unsigned i = 0; i < 2; ++i) {
-        float& sum = d[column / 2 * 4 + 2 * i + column % 2];
-        float products = 0;
-        for (unsigned k = 0; k < kSteps; ++k)
-          products += filters[i][k] * WgmmaOperand<kOperands>::at(b, n, k, kPixelRows);
-        sum = (accumulate ? sum : 0) + products;
-      }
-    }
+    float filters[2][Operand::kSteps];
+    for (unsigned k = 0; k < Operand::kSteps; ++k)
+      for (unsigned i = 0; i < 2; ++i) filters[i][k] = Operand::at(a, filter + 8 * i, k, false);
+    multiply_rows<kOperands, kColumns>(d, filters, b, kPixelRows, accumulate);
   }
 };
 
 /// A thread has each fourth element of its two rows: it gets the others from the lanes beside it.
 template <Operands kOperands, int kColumns>
 struct WgmmaOfRegisters {
+  static_assert(kOperands == Operands::kTf32);
+
   static void multiply(float (&d)[kColumns / 2], const float (&a)[4], const Descriptor& b,
                        bool accumulate) {
-    const unsigned lane = threadIdx.x % 32;
-    float windows[2][kSteps];
+    const unsigned first = threadIdx.x % 32 / 4 * 4;
+    float windows[2][WgmmaOperand<kOperands>::kSteps];
     for (unsigned i = 0; i < 4; ++i)
-      for (unsigned other = 0; other < 4; ++other)
-        windows[i % 2][i / 2 * 4 + other] =
-            tf32(__shfl_sync(~0u, a[i], static_cast<int>(lane / 4 * 4 + other)));
-    for (unsigned column = 0; column < kColumns / 4; ++column) {
-      const unsigned n = column / 2 * 8 + lane % 4 * 2 + column % 2;
-      for (unsigned i = 0; i < 2; ++i) {
-        float& sum = d[column / 2 * 4 + 2 * i + column % 2];
-        float products = 0;
-        for (unsigned k = 0; k < kSteps; ++k)
-          products += windows[i][k] * Operand::at(b, n, k, false);
-        sum = (accumulate ? sum : 0) + products;
+      for (unsigned other = 0; other < 4; ++other) {
+        const float window = __shfl_sync(~0u, a[i], static_cast<int>(first + other));
+        windows[i % 2][i / 2 * 4 + other] = ptx::tf32_at(&window);
       }
-    }
+    multiply_rows<kOperands, kColumns>(d, windows, b, false, accumulate);
   }
-
- private:
-  using Operand = WgmmaOperand<kOperands>;
-  static constexpr unsigned kSteps = Operand::kSteps;
-  static float tf32(float x) { return ptx::tf32_at(&x); }
-  static_assert(kSteps == 8);
 };
 
 }  // namespace im2win::cuda::fused
