@@ -6,14 +6,16 @@ compute-sanitizer.
 
 Every tensor and workspace is an allocation of its own, of just its bytes, that nobody but the
 library writes to: memcheck sees a byte touched outside, initcheck one read before it was written.
-Dense NCHW and NHWC tensors take turns at being aligned as their elements and no better.
+Dense NCHW and NHWC tensors take turns at being aligned as their elements and no better; those of
+depthwise are both, as its kernels are chosen by that and by the epilogue.
 """
 
 import ctypes
 import sys
 from collections.abc import Iterator
+from enum import Enum
 from functools import lru_cache
-from itertools import product
+from itertools import product, starmap
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,24 +33,31 @@ WINDOW = ("stride", "padding", "dilation", "groups")  # as im2win.reference call
 # For each kind of numbers, the dtype and the math mode.
 KINDS = {**{dtype: (dtype, "fp32") for dtype in DTYPES}, "tf32": ("float32", "tf32")}
 
+LAYOUTS = (lib.IM2WIN_NCHW, lib.IM2WIN_NHWC)
 TRANSFORM = "transform"  # im2win_transform, beside the algorithms
+
+
+class Epilogue(Enum):
+    NONE = ()
+    ACTIVATION = ("bias",)  # and what else the sum is given
+    RESIDUAL = ("bias", "residual")
 
 
 class Case(NamedTuple):
     problem: Problem
     layout: int
     shift: int  # bytes that tensors begin after where an allocation does
-    epilogue: bool
+    epilogue: Epilogue
 
 
 def cases(algorithm: str, dtype: str) -> Iterator[Case]:
     size = DTYPES[dtype].itemsize
-    problems = DEPTHWISE if algorithm == "depthwise" else DENSE
-    epilogues = (False, True) if algorithm == "depthwise" else (None,)
-    for (i, problem), epilogue in product(enumerate(problems), epilogues):
-        for layout in (lib.IM2WIN_NCHW, lib.IM2WIN_NHWC):
-            turn = (i + layout) % 2
-            yield Case(problem, layout, turn * size, bool(turn) if epilogue is None else epilogue)
+    if algorithm == "depthwise":
+        yield from starmap(Case, product(DEPTHWISE, LAYOUTS, (0, size), Epilogue))
+        return
+    for (i, problem), layout in product(enumerate(DENSE), LAYOUTS):
+        turn = (i + layout) % 2
+        yield Case(problem, layout, turn * size, Epilogue.RESIDUAL if turn else Epilogue.NONE)
 
 
 class Memory:
@@ -76,9 +85,9 @@ def descriptor(case: Case, kind: str) -> Any:
     fields: dict[str, Any] = {"math": capi.MATHS[math]}
     for role in ("input", "filter", "output", "residual"):
         fields[f"{role}_layout"] = case.layout
-    if case.epilogue:
-        fields |= {"has_residual": 1, "bias_dtype": capi.DTYPE_CODES[dtype]}
-        fields["activation"] = lib.IM2WIN_SILU
+    if case.epilogue is not Epilogue.NONE:
+        fields |= {"bias_dtype": capi.DTYPE_CODES[dtype], "activation": lib.IM2WIN_SILU}
+        fields["has_residual"] = int(case.epilogue is Epilogue.RESIDUAL)
     return capi.descriptor(case.problem, dtype, **fields)
 
 
@@ -103,17 +112,17 @@ class Values(NamedTuple):
 
 
 @lru_cache(maxsize=2 * len(DENSE))  # those of a dtype: pairs() lists its algorithms together
-def values(problem: Problem, dtype: str, epilogue: bool) -> Values:
+def values(problem: Problem, dtype: str, epilogue: Epilogue) -> Values:
+    shapes = {"bias": (problem.k,), "residual": problem.output_shape}
     given: dict[str, Array] = {
         "input": normal(problem.input_shape, dtype),
         "weight": normal(problem.weight_shape, dtype),
+        **{role: normal(shapes[role], dtype) for role in epilogue.value},
     }
-    if epilogue:
-        given["bias"] = normal((problem.k,), dtype)
-        given["residual"] = normal(problem.output_shape, dtype)
     window = (problem.stride, problem.padding, problem.dilation, problem.groups)
     options: dict[str, Any] = dict(zip(WINDOW, window, strict=True)) | given
-    expected = reference.conv2d(**options, activation="silu" if epilogue else None)
+    activation = None if epilogue is Epilogue.NONE else "silu"
+    expected = reference.conv2d(**options, activation=activation)
     return Values(given, expected, reference.magnitude(**options))
 
 

@@ -41,4 +41,4 @@ def test_every_kernel_runs(torch: Any) -> None:
                 assert any(sanitize.run_all(algorithm, kind))
         ran = {event.key for event in profile.key_averages()}
     missing = {name for name in kernels() - ran if not BEFORE_TENSOR_CORES.search(name)}
-    assert not missing
+    assert not missing, "\n".join(sorted(missing))

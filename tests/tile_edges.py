@@ -275,7 +275,7 @@ DEPTHWISE = [
         )
     ),
     # Rows of planes of 16 images as rows of one factor: whole planes and parts, images that are not
-    # there. sanitize.py aligns those at even places of all.
+    # there.
     *(
         Problem(n=n, c=c, h=h, w=w, k=c, r=r, s=r, stride=stride, padding=same(r // 2), groups=c)
         for n, c, h, w, r, stride in (
@@ -300,18 +300,17 @@ DEPTHWISE = [
         )
     ),
     *(Problem(c=2, h=3, w=3580, k=2, r=r, s=r, padding=same(r // 2), groups=2) for r in (3, 5)),
-    # 7x7 by tensor cores. Every other one is aligned in NCHW.
-    *[Problem(n=2, c=24, h=23, w=28, k=24, r=7, s=7, padding=same(3), groups=24)] * 2,
+    # 7x7 by tensor cores.
+    Problem(n=2, c=24, h=23, w=28, k=24, r=7, s=7, padding=same(3), groups=24),
     # In NHWC with a stride, pixels of no whole words of 16 bytes, and dilated windows.
-    *[Problem(c=24, h=23, w=28, k=24, r=7, s=7, stride=(2, 2), padding=same(3), groups=24)] * 2,
+    Problem(c=24, h=23, w=28, k=24, r=7, s=7, stride=(2, 2), padding=same(3), groups=24),
     *(
         Problem(
             n=2, c=22, h=17, w=23, k=22, r=r, s=r, stride=stride, padding=same(r // 2), groups=22
         )
-        for r, stride, _ in product((3, 5, 7), ((1, 1), (2, 2)), range(2))
+        for r, stride in product((3, 5, 7), ((1, 1), (2, 2)))
     ),
-    *[Problem(n=3, c=24, h=17, w=23, k=24, r=5, s=5, padding=same(4), dilation=(2, 3), groups=24)]
-    * 2,
+    Problem(n=3, c=24, h=17, w=23, k=24, r=5, s=5, padding=same(4), dilation=(2, 3), groups=24),
     # Any window: one pass of taps and several, strides and dilations, parts of planes.
     Problem(n=2, c=20, h=23, w=29, k=20, r=7, s=7, padding=same(3), groups=20),
     Problem(c=12, h=70, w=130, k=12, r=9, s=11, padding=same(5), groups=12),
@@ -327,7 +326,7 @@ DEPTHWISE = [
     # of parts of a pixel, weights in several parts, and distances of 64 bits.
     *(
         Problem(n=2, c=c, h=14, w=16, k=c, stride=(3, 3), padding=same(1), groups=c)
-        for c, _ in product((88, 12), range(2))
+        for c in (88, 12)
     ),
     Problem(c=40, h=4, w=150, k=40, r=3, s=110, stride=(2**14, 1), groups=40),
     Problem(n=2, c=5, h=6, w=7, k=5, stride=(2**31, 1), padding=((2**31, 0), (1, 1)), groups=5),
