@@ -1,4 +1,4 @@
-// Loads, stores and prefetches on a condition, each one predicated instruction: a branch for each of many would make them
+// Loads, copies, stores and prefetches on a condition, each one predicated instruction: a branch for each of many would make them
 // wait for one another. The condition becomes a predicate in the assembly, where the compiler makes no branch of it.
 #pragma once
 
@@ -166,6 +166,30 @@ __device__ __forceinline__ void store_unit_if(bool condition, uint4* to, uint4 x
       "r"(static_cast<uint32_t>(__cvta_generic_to_shared(to))), "r"(x.x), "r"(x.y), "r"(x.z),
       "r"(x.w)
       : "memory");
+}
+
+/// Starts a copy of so many bytes to an address in shared memory, or of as many zeros (PTX ISA, cp.async, ignore-src): an
+/// instruction, where __pipeline_memcpy_async() chooses among several unless it knows how many are zeros.
+template <int kBytes>
+__device__ __forceinline__ void copy_async_if(bool exists, uint32_t to, const void* from) {
+#if __CUDA_ARCH__ >= 800
+  if constexpr (kBytes == 16)
+    asm volatile(
+        "{\n.reg .pred none;\nsetp.eq.u32 none, %2, 0;\n"
+        "cp.async.cg.shared.global [%0], [%1], 16, none;\n}\n" ::"r"(to),
+        "l"(from), "r"(static_cast<uint32_t>(exists))
+        : "memory");
+  else
+    asm volatile(
+        "{\n.reg .pred none;\nsetp.eq.u32 none, %3, 0;\n"
+        "cp.async.ca.shared.global [%0], [%1], %2, none;\n}\n" ::"r"(to),
+        "l"(from), "n"(kBytes), "r"(static_cast<uint32_t>(exists))
+        : "memory");
+#else
+#pragma unroll
+  for (int i = 0; i < kBytes / 4; ++i)
+    store_shared_if(true, to + 4 * i, load_if(exists, static_cast<const uint32_t*>(from) + i));
+#endif
 }
 
 /// Asks for a line to come to the L2 cache.

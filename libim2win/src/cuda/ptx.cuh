@@ -113,17 +113,6 @@ IM2WIN_MMA(mma_tf32, "m16n8k8.row.col.f32.tf32.tf32.f32")
 
 #undef IM2WIN_MMA
 
-/// Starts a copy of so many bytes to shared memory, or of as many zeros (PTX ISA, cp.async, ignore-src): an instruction,
-/// where __pipeline_memcpy_async() chooses among several unless it knows how many are zeros.
-template <int kBytes>
-__device__ __forceinline__ void copy_async_if(bool exists, uint32_t to, const void* from) {
-  asm volatile(
-      "{\n.reg .pred none;\nsetp.eq.u32 none, %3, 0;\n"
-      "cp.async.ca.shared.global [%0], [%1], %2, none;\n}\n" ::"r"(to),
-      "l"(from), "n"(kBytes), "r"(static_cast<uint32_t>(exists))
-      : "memory");
-}
-
 /// Arrives when the thread's copies to shared memory so far are done (PTX ISA, cp.async.mbarrier.arrive).
 __device__ __forceinline__ void arrive_after_copies(uint64_t* barrier) {
   asm volatile("cp.async.mbarrier.arrive.noinc.shared.b64 [%0];" ::"r"(

@@ -2,6 +2,8 @@
 // there are two sets, one of which comes while the other is multiplied.
 #pragma once
 
+#include <cuda_pipeline.h>
+
 #include "cuda/fma_windows/rows.cuh"
 #include "cuda/fma_windows/sums.cuh"
 

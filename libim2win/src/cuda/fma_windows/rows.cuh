@@ -1,8 +1,6 @@
 // Windows and filters as rows of taps in shared memory, in float32 and filled up with zeros.
 #pragma once
 
-#include <cuda_pipeline.h>
-
 #include <cstdint>
 
 #include "cuda/fma_windows/arguments.cuh"
@@ -84,8 +82,7 @@ class TapRows {
         if (tap(i) >= T::kDepth) continue;
         const bool is_there = is_inside(a_.h, a_.w, at, taps_[i]);
         const Element* const from = input + at.window + taps_[i].window;
-        __pipeline_memcpy_async(&rows[row][tap(i)], is_there ? from : a_.exact.input, 4,
-                                is_there ? 0 : 4);
+        ptx::copy_async_if<4>(is_there, ptx::shared_address(&rows[row][tap(i)]), from);
       }
     }
   }

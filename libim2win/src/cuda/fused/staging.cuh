@@ -1,8 +1,6 @@
 // The warps that bring windows to shared memory: their inputs, once for all taps.
 #pragma once
 
-#include <cuda_pipeline_primitives.h>
-
 #include <cstdint>
 
 #include "cuda/fused/arguments.cuh"
@@ -183,8 +181,8 @@ class WindowStaging {
     const int unit = thread_ & (a_.tile.units - 1);
     const int channels = source.channels - unit * kUnitElements;  // from the unit's first on
     const Moved* from = source.from + unit * kUnitElements;
-    const Moved* nowhere = reinterpret_cast<const Moved*>(a_.input);
-    char* to = block_.slab(cursor_.stage) + unit * a_.tile.positions_pitch * kUnitBytes;
+    const uint32_t to = ptx::shared_address(block_.slab(cursor_.stage)) +
+                        static_cast<uint32_t>(unit * a_.tile.positions_pitch * kUnitBytes);
     for (int first = thread_ >> shift; first < a_.tile.positions; first += kTogether * apart) {
       Place place[kTogether];
 #pragma unroll
@@ -195,13 +193,11 @@ class WindowStaging {
         const int position = first + i * apart;
         if (position >= a_.tile.positions) break;
         const bool inside = is_inside(place[i]);
-        const Moved* own = inside ? from + place[i].offset : nowhere;
+        const Moved* own = from + place[i].offset;
+        const uint32_t to_unit = to + static_cast<uint32_t>(position * kUnitBytes);
 #pragma unroll
-        for (int e = 0; e < kUnitElements; e += kElements) {
-          const bool exists = inside && e < channels;
-          __pipeline_memcpy_async(to + position * kUnitBytes + e * sizeof(Moved),
-                                  exists ? own + e : nowhere, kBytes, exists ? 0 : kBytes);
-        }
+        for (int e = 0; e < kUnitElements; e += kElements)
+          ptx::copy_async_if<kBytes>(inside && e < channels, to_unit + e * sizeof(Moved), own + e);
       }
     }
   }

@@ -3,6 +3,8 @@
 // multiplied.
 #pragma once
 
+#include <cuda_pipeline.h>
+
 #include "cuda/grouped/outputs.cuh"
 #include "cuda/grouped/staging.cuh"
 

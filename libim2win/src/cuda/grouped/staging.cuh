@@ -1,11 +1,10 @@
 // From memory to shared memory: pixels and filters by asynchronous copies, biases, and where taps are.
 #pragma once
 
-#include <cuda_pipeline.h>
-
 #include <cstdint>
 
 #include "cuda/grouped/arguments.cuh"
+#include "cuda/ptx.cuh"
 
 namespace im2win::cuda::grouped {
 
@@ -50,12 +49,10 @@ __device__ __forceinline__ void ask_for_box(const Arguments<Element>& a, const S
     const bool is_column = unsigned(x) < unsigned(a.w) && slab.channel + word * kWord < a.channels;
     const int h = is_column ? a.h : 0;
     const Element* from = image + first_y * stride[2] + x * stride[3] + word * kWord;
-    char* to = box + column * a.layout.pixel_pitch + word * kWordBytes;
+    uint32_t to = ptx::shared_address(box + column * a.layout.pixel_pitch + word * kWordBytes);
 #pragma unroll 4
     for (int y = first_y; y < first_y + a.layout.rows; ++y) {
-      const bool is_inside = unsigned(y) < unsigned(h);
-      __pipeline_memcpy_async(to, is_inside ? from : a.exact.input, kWordBytes,
-                              is_inside ? 0 : kWordBytes);
+      ptx::copy_async_if<kWordBytes>(unsigned(y) < unsigned(h), to, from);
       from += stride[2];
       to += a.layout.row_pitch();
     }
@@ -114,12 +111,10 @@ __device__ __forceinline__ void ask_for_filters(const Arguments<Element>& a, con
     const Part part(a, number);
     const Element* from =
         a.exact.filter + (slab.filter + first) * a.exact.filter_stride[0] + part.from;
-    char* to = filter_at(a, first) + part.to;
+    uint32_t to = ptx::shared_address(filter_at(a, first) + part.to);
 #pragma unroll 2
     for (int filter = first; filter < a.tile.sets * a.set.filters; filter += at_once) {
-      const bool is_there = part.is_of(a, slab, filter);
-      __pipeline_memcpy_async(to, is_there ? from : a.exact.filter, Part::kBytes,
-                              is_there ? 0 : Part::kBytes);
+      ptx::copy_async_if<Part::kBytes>(part.is_of(a, slab, filter), to, from);
       from += step;
       to += at_once * a.layout.filter_pitch;
     }

@@ -108,8 +108,7 @@ class Loader {
       for (int j = 0; j < kPixels; ++j) {
         const bool is_inside =
             uint64_t(y_[j] + tap.dy) < uint64_t(a_.h) && uint64_t(x_[j] + tap.dx) < uint64_t(a_.w);
-        copy(&windows[window_tap(i)][pixel(j)], windows_[j] + tap.window, a_.exact.input,
-             is_inside);
+        copy_if(is_inside, windows[window_tap(i)][pixel(j)], windows_[j] + tap.window);
       }
     }
     const Tap& tap = taps[filter_tap()];
@@ -117,20 +116,17 @@ class Loader {
 #pragma unroll
     for (int i = 0; i < T::kLoads; ++i) {
       const int step = filter(i) - filter(0);
-      copy(&filters[filter_tap()][filter(i)],
-           filter_ + step * a_.exact.filter_stride[0] + tap.filter, a_.exact.filter,
-           is_tap && step < filters_left_);
+      copy_if(is_tap && step < filters_left_, filters[filter_tap()][filter(i)],
+              filter_ + step * a_.exact.filter_stride[0] + tap.filter);
     }
   }
 
  private:
   static constexpr int kPixels = T::kChannelsLast ? T::kLoads : 1;
 
-  /// Or zero; `anywhere` is what may be read.
-  __device__ __forceinline__ static void copy(Element* to, const Element* from,
-                                              const Element* anywhere, bool is_any) {
-    __pipeline_memcpy_async(to, is_any ? from : anywhere, sizeof(Element),
-                            is_any ? 0 : sizeof(Element));
+  /// Or zero.
+  __device__ __forceinline__ static void copy_if(bool exists, Element& to, const Element* from) {
+    ptx::copy_async_if<sizeof(Element)>(exists, ptx::shared_address(&to), from);
   }
 
   __device__ __forceinline__ static int pixel(int i) {

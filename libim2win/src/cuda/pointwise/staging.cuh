@@ -2,7 +2,6 @@
 // these to swizzled rows of 32 to 128 bytes, as wgmma reads them.
 #pragma once
 
-#include <cuda_pipeline_primitives.h>
 #include <cuda/ptx>
 
 #include <cstdint>
@@ -134,7 +133,7 @@ class WordStaging {
 
   __device__ __forceinline__ static void copy(char* to, const Element* from, bool exists) {
     if constexpr (kBytes >= 4) {
-      __pipeline_memcpy_async(to, from, kBytes, exists ? 0 : kBytes);
+      ptx::copy_async_if<kBytes>(exists, ptx::shared_address(to), from);
     } else {
       *reinterpret_cast<uint16_t*>(to) =
           ptx::load_if(exists, reinterpret_cast<const uint16_t*>(from));
