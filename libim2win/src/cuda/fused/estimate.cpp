@@ -95,7 +95,7 @@ double start(const Problem& problem, const Problem& merged) {
   if (const int pixels = pixels_of_rows(problem); pixels > 0)
     return pixel_row_start(problem, pixels);
   if (reads_lines(problem)) return line_start(problem);
-  if (merged.groups == problem.groups && reads_words(problem)) return has_pixels ? 5 : 4.5;
+  if (merged.groups == problem.groups && reads_words(problem)) return has_pixels ? 4.8 : 4.5;
   return has_pixels ? 10 : 13;
 }
 
@@ -166,10 +166,13 @@ double operand_microseconds(const Problem& problem) {
 double microseconds(const Problem& problem) {
   struct Slopes {
     double product, tap;
+    double late_tap = tap;  // of those behind many, where clusters share the window
   };
+  constexpr double kManyTaps = 1440;
   const Slopes slopes = pixels_of_rows(problem) > 0 ? Slopes{0.28e-8, 0.004}
                         : reads_odd_lines(problem)  ? Slopes{0.55e-8, 0.015}
                         : reads_lines(problem)      ? Slopes{0.55e-8, 0.0115}
+                        : reads_words(problem)      ? Slopes{0.25e-8, 0.0015, 0.0006}
                         : !is_split(problem)        ? Slopes{0.28e-8, 0.0015}
                         : is_pixel(problem)         ? Slopes{2.3e-8, 0.005}
                                                     : Slopes{1.05e-8, 0.002};
@@ -178,8 +181,9 @@ double microseconds(const Problem& problem) {
   const double filters = double(merged.groups) * double(round_up(merged.k_per_group(), kFilters));
   const double products =
       filters * double(merged.output_pixels()) * double(merged.window_elements());
+  const auto taps = double(problem.window_elements());
   return start(problem, merged) + (is_patch(problem) ? kPatch : 0) + slopes.product * products +
-         slopes.tap * double(problem.window_elements());
+         slopes.tap * std::min(taps, kManyTaps) + slopes.late_tap * std::max(taps - kManyTaps, 0.0);
 }
 
 // Beside 208 times of up to 200 us on an H200 half of these are within 13 %; not of words of pixels, which it leaves at what

@@ -11,7 +11,7 @@
 namespace im2win::cuda::implicit_gemm::split_k {
 
 constexpr int kThreads = 256;
-constexpr int kStages = 3;
+constexpr int kStages = 4;
 /// Of taps: one more, as a stage's are found while those of the last two before it are in use.
 constexpr int kTables = kStages + 1;
 
@@ -56,9 +56,9 @@ struct Shape {
   static constexpr int kEdge = kEdge_, kTaps = stage_taps(kEdge, sizeof(Element));
   static constexpr bool kChannelsLast = kChannelsLast_;  // of the input
   /// Warps of a part of the tile, between which a stage's taps are shared: products by FMAs need a part for each lane
-  /// that is worth the loads.
+  /// that is worth the loads, and those of tensor cores several that need not wait for one another.
   static constexpr int kTapShares =
-      sizeof(Element) == 2 ? 1 : kThreads / 32 / (kEdge * kEdge / 1024);
+      kThreads / 32 / (sizeof(Element) == 2 ? kEdge / 16 : kEdge * kEdge / 1024);
   /// A word between rows, of which warps read eight at a time, 16 bytes of each: these are in different banks.
   static constexpr int kPad = 16 / sizeof(Element);
 

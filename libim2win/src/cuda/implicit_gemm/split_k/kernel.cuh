@@ -2,6 +2,8 @@
 // beforehand would pay. Code that is gone through once takes longer to come than to run: what can be is in loops.
 #pragma once
 
+#include <cuda_pipeline.h>
+
 #include "cuda/implicit_gemm/split_k/fma_sums.cuh"
 #include "cuda/implicit_gemm/split_k/loader.cuh"
 #include "cuda/implicit_gemm/split_k/mma_sums.cuh"
@@ -19,42 +21,66 @@ using SumsOf = std::conditional_t<sizeof(typename T::Element) == 2, MmaSums<T>, 
 template <class T>
 constexpr int kRowsAtOnce = kThreads / T::kEdge;
 
-/// Adds up what warps have that shared taps, in the order of these. Of an output the thread that writes it may be another.
+/// What warps have of an output that shared taps, added up in the order of these.
+template <class T>
+__device__ __forceinline__ float sum_of_shares(const Shared<T>& shared, int row, int column) {
+  float sum = 0;
+#pragma unroll
+  for (int share = 0; share < T::kTapShares; ++share) sum += shared.sums[share][row][column];
+  return sum;
+}
+
+/// The same of all outputs, for other blocks to read.
 template <class T>
 __device__ __forceinline__ void add_shares(Shared<T>& shared) {
 #pragma unroll 1
   for (int row = threadIdx.x / T::kEdge; row < T::kEdge; row += kRowsAtOnce<T>) {
     const int column = threadIdx.x % T::kEdge;
-    float sum = 0;
-#pragma unroll
-    for (int share = 0; share < T::kTapShares; ++share) sum += shared.sums[share][row][column];
-    shared.sums[0][row][column] = sum;
+    shared.sums[0][row][column] = sum_of_shares(shared, row, column);
   }
 }
 
-/// Adds up what the blocks of a tile have, in their order, so that the same bits come out every time; each block
-/// finishes and stores some. Neighbouring threads store neighbours.
+/// Adds up what the blocks of a tile have, in their order, so that the same bits come out every time.
 template <class T>
+__device__ __forceinline__ float sum_of_blocks(const Shared<T>& shared, int row, int column,
+                                               int blocks) {
+  float sums[kMostSplits];
+#pragma unroll
+  for (int block = 0; block < kMostSplits; ++block)
+    sums[block] =
+        load_from_cluster_if(block < blocks, &shared.sums[0][row][column], min(block, blocks - 1));
+  float sum = 0;
+#pragma unroll
+  for (int block = 0; block < kMostSplits; ++block)
+    if (block < blocks) sum += sums[block];
+  return sum;
+}
+
+/// Each block finishes and stores some rows of its tile's outputs, a thread so many at a time. Neighbouring threads store
+/// neighbours.
+template <class T, int kAtOnce, class SumOf>
 __device__ __forceinline__ void write_outputs(const Arguments<typename T::Element>& a,
                                               const Place& place, const Shared<T>& shared,
-                                              int split) {
+                                              int split, const SumOf& sum_of) {
+  const int column = threadIdx.x % T::kEdge, step = a.splits * kRowsAtOnce<T>;
 #pragma unroll 1
-  for (int row = threadIdx.x / T::kEdge + split * kRowsAtOnce<T>; row < T::kEdge;
-       row += a.splits * kRowsAtOnce<T>) {
-    const int column = threadIdx.x % T::kEdge;
-    const int filter = T::kChannelsLast ? column : row, pixel = T::kChannelsLast ? row : column;
-    if (place.first_filter + filter >= a.filters || place.first_pixel + pixel >= a.pixels) continue;
-    const float* const own = &shared.sums[0][row][column];
-    float sum = *own;
-    if (a.splits > 1) {
-      sum = 0;
-#pragma unroll 1
-      for (int block = 0; block < a.splits; ++block) sum += load_from_cluster(own, block);
+  for (int first = threadIdx.x / T::kEdge + split * kRowsAtOnce<T>; first < T::kEdge;
+       first += kAtOnce * step) {
+    float sums[kAtOnce];
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i) sums[i] = sum_of(min(first + i * step, T::kEdge - 1), column);
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i) {
+      const int row = first + i * step;
+      const int filter = T::kChannelsLast ? column : row, pixel = T::kChannelsLast ? row : column;
+      if (row >= T::kEdge || place.first_filter + filter >= a.filters ||
+          place.first_pixel + pixel >= a.pixels)
+        continue;
+      const auto locate = [&] {
+        return output_at(a, place, place.first_filter + filter, place.first_pixel + pixel);
+      };
+      write_sum(a, shared.outputs.filters[filter], shared.outputs.pixels[pixel], locate, sums[i]);
     }
-    const auto locate = [&] {
-      return output_at(a, place, place.first_filter + filter, place.first_pixel + pixel);
-    };
-    write_sum(a, shared.outputs.filters[filter], shared.outputs.pixels[pixel], locate, sum);
   }
 }
 
@@ -67,26 +93,27 @@ struct Stages {
 template <class T, int kWindowCopy, int kFilterCopy, class Tabulate>
 __device__ __forceinline__ void multiply(const Arguments<typename T::Element>& a,
                                          const Place& place, Shared<T>& shared,
-                                         const Stages& stages, const Tabulate& tabulate,
-                                         SumsOf<T>& sums) {
-  Loader<T, kWindowCopy, kFilterCopy> loader(a, place, shared);
+                                         const Stages& stages, TapWalk<T>& walk,
+                                         const Tabulate& tabulate, SumsOf<T>& sums) {
+  using TheLoader = Loader<T, kWindowCopy, kFilterCopy>;
+  TheLoader loader(a, place, shared, walk);
   // Taps in whole steps.
   const auto used = [&](int stage) {
     constexpr int kStep = SumsOf<T>::kStep;
-    return min(T::kTaps, (a.taps - stage * T::kTaps + kStep - 1) / kStep * kStep);
+    return min(T::kTaps, (a.taps - stage * T::kTaps + kStep - 1) & -kStep);
   };
 #pragma unroll 1
   for (int stage = stages.first - kStages + 1; stage < stages.end; ++stage) {
     if (stage >= stages.first) {
       __pipeline_wait_prior(kStages - 2);
       __syncthreads();
-      tabulate(stage + kStages);
+      if constexpr (TheLoader::kHasTable) tabulate(stage + kStages);
     }
     const int next = stage + kStages - 1;
+    if (next > stages.first && next <= stages.end) loader.settle(next - 1, used(next - 1));
     if (next < stages.end) loader.ask(next, used(next));
     __pipeline_commit();  // also where there is nothing, as stages are counted
     if (stage >= stages.first) sums.add(shared.operands, stage, used(stage));
-    if (next < stages.end) loader.settle(next, used(next));
   }
 }
 
@@ -100,47 +127,54 @@ __global__ void __launch_bounds__(kThreads, 2)
   const Place place(a, block / a.splits, T::kEdge);
   const int all = (a.taps + T::kTaps - 1) / T::kTaps;
   const Stages stages = {all * split / a.splits, all * (split + 1) / a.splits};
-  TapWalk<T> walk(a, stages.first * T::kTaps + thread);
+  constexpr int kWord = 16 / sizeof(typename T::Element), kHalfWord = kWord / 2;
+  const int copy = a.copies == Copies::kWords       ? kWord
+                   : a.copies == Copies::kHalfWords ? kHalfWord
+                                                    : 1;
+  const int tap = T::kChannelsLast ? thread * copy % T::kTaps : thread;
+  TapWalk<T> walk(a, stages.first * T::kTaps + tap);
   const auto tabulate = [&](int stage) {
     if (thread >= T::kTaps || stage >= stages.end) return;
     shared.taps[stage % kTables][thread] = walk.place();
     walk.advance();
   };
+  if (!T::kChannelsLast && copy == 1) {
 #pragma unroll 1
-  for (int i = 0; i < kStages; ++i) tabulate(stages.first + i);
-  if (thread < T::kEdge) shared.pixels[thread] = pixel_place(a, place, thread);
-  ptx::wait_for_kernel_before();
-  tabulate_outputs(a, place, shared.outputs);
+    for (int i = 0; i < kStages; ++i) tabulate(stages.first + i);
+  }
+  tabulate_pixels(a, place, shared);
   __syncthreads();
+  ptx::wait_for_kernel_before();
+  tabulate_filters(a, place, shared);
   SumsOf<T> sums;
-  constexpr int kWord = 16 / sizeof(typename T::Element), kHalfWord = kWord / 2;
+  const auto multiply_by = [&](auto window_copy, auto filter_copy) {
+    multiply<T, window_copy, filter_copy>(a, place, shared, stages, walk, tabulate, sums);
+  };
+  using One = std::integral_constant<int, 1>;
+  using Word = std::integral_constant<int, kWord>;
+  using HalfWord = std::integral_constant<int, kHalfWord>;
   switch (a.copies) {
-    case Copies::kWords: multiply<T, kWord, kWord>(a, place, shared, stages, tabulate, sums); break;
-    case Copies::kHalfWords:
-      multiply<T, kHalfWord, kHalfWord>(a, place, shared, stages, tabulate, sums);
-      break;
-    case Copies::kFilterWords:
-      multiply<T, 1, kWord>(a, place, shared, stages, tabulate, sums);
-      break;
-    case Copies::kFilterHalfWords:
-      multiply<T, 1, kHalfWord>(a, place, shared, stages, tabulate, sums);
-      break;
-    case Copies::kElements: multiply<T, 1, 1>(a, place, shared, stages, tabulate, sums); break;
+    case Copies::kWords: multiply_by(Word(), Word()); break;
+    case Copies::kHalfWords: multiply_by(HalfWord(), HalfWord()); break;
+    case Copies::kFilterWords: multiply_by(One(), Word()); break;
+    case Copies::kFilterHalfWords: multiply_by(One(), HalfWord()); break;
+    case Copies::kElements: multiply_by(One(), One()); break;
   }
   // Not before: few blocks leave room on other multiprocessors, where all of the next kernel's would crowd.
   ptx::let_next_start();
   __syncthreads();
   sums.put(shared.sums);
-  if constexpr (T::kTapShares > 1) {
-    __syncthreads();
-    add_shares<T>(shared);
-  }
+  __syncthreads();
   if (a.splits == 1)
-    __syncthreads();
-  else
-    meet_with_writes();
-  write_outputs(a, place, shared, split);
-  if (a.splits > 1) meet_with_writes();  // no block ends before others have read what it has
+    return write_outputs<T, 4>(a, place, shared, split, [&](int row, int column) {
+      return sum_of_shares(shared, row, column);
+    });
+  add_shares<T>(shared);
+  meet_with_writes();
+  write_outputs<T, 1>(a, place, shared, split, [&](int row, int column) {
+    return sum_of_blocks(shared, row, column, a.splits);
+  });
+  meet_with_writes();  // no block ends before others have read what it has
 }
 
 }  // namespace im2win::cuda::implicit_gemm::split_k

@@ -7,42 +7,39 @@
 namespace im2win::cuda::implicit_gemm::split_k {
 
 /// Columns of a product are what is next to each other in the output: pixels, or filters where channels are last; rows
-/// are the others. Two by four warps share the tile.
+/// are the others. A warp has a part of the tile, and a share of a stage's taps.
 template <class T>
 class MmaSums {
   using Element = typename T::Element;
 
  public:
-  static constexpr int kStep = 32;  // taps, of two products
+  static constexpr int kStep = 32;  // taps, of two products: of a stage, a warp's
+  static_assert(kStep * T::kTapShares == T::kTaps);
 
   __device__ __forceinline__ void add(const Operands<T>& operands, int stage, int used) {
+    const int tap = kStep * share();
+    if (tap >= used) return;
     const auto& filters = operands.filters[stage % kStages];
     const auto& windows = operands.windows[stage % kStages];
-#pragma unroll 2
-    for (int tap = 0; tap < used; tap += kStep) {
-      uint32_t columns[kShare][4];
+    uint32_t columns[kColumns][4];
 #pragma unroll
-      for (int j = 0; j < kShare; ++j) {
-        const int first = first_column() + 8 * j;
-        if constexpr (T::kChannelsLast)
-          ptx::load_matrices(address(&filters[first + lane() % 8][tap + lane() / 8 * 8]),
-                             columns[j]);
-        else
-          ptx::load_matrices_transposed(address(&windows[tap + lane()][first]), columns[j]);
-      }
+    for (int j = 0; j < kColumns; ++j) {
+      const int first = first_column() + 8 * j;
+      if constexpr (T::kChannelsLast)
+        ptx::load_matrices(address(&filters[first + lane() % 8][tap + lane() / 8 * 8]), columns[j]);
+      else
+        ptx::load_matrices_transposed(address(&windows[tap + lane()][first]), columns[j]);
+    }
 #pragma unroll
-      for (int half = 0; half < 2; ++half) {
+    for (int half = 0; half < 2; ++half) {
 #pragma unroll
-        for (int i = 0; i < kShare; ++i) {
-          const int row = first_row() + 16 * i + lane() % 16,
-                    at = tap + 16 * half + lane() / 16 * 8;
-          uint32_t rows[4];
-          ptx::load_matrices(address(T::kChannelsLast ? &windows[row][at] : &filters[row][at]),
-                             rows);
+      for (int i = 0; i < kRows; ++i) {
+        const int row = first_row() + 16 * i + lane() % 16, at = tap + 16 * half + lane() / 16 * 8;
+        uint32_t rows[4];
+        ptx::load_matrices(address(T::kChannelsLast ? &windows[row][at] : &filters[row][at]), rows);
 #pragma unroll
-          for (int j = 0; j < kShare; ++j)
-            multiply(sums_[i][j], rows, columns[j][2 * half], columns[j][2 * half + 1]);
-        }
+        for (int j = 0; j < kColumns; ++j)
+          multiply(sums_[i][j], rows, columns[j][2 * half], columns[j][2 * half + 1]);
       }
     }
   }
@@ -50,25 +47,25 @@ class MmaSums {
   /// Of a lane, two columns of eight, and rows eight apart: in different banks, as rows are eight modulo 32 apart.
   __device__ __forceinline__ void put(typename T::Sums& to) const {
 #pragma unroll
-    for (int i = 0; i < 2 * kShare; ++i) {
+    for (int i = 0; i < 2 * kRows; ++i) {
 #pragma unroll
-      for (int j = 0; j < kShare; ++j) {
+      for (int j = 0; j < kColumns; ++j) {
         const float* const sums = &sums_[i / 2][j][i % 2 * 2];
-        reinterpret_cast<float2&>(
-            to[0][first_row() + lane() / 4 + 8 * i][first_column() + lane() % 4 * 2 + 8 * j]) = {
-            sums[0], sums[1]};
+        reinterpret_cast<float2&>(to[share()][first_row() + lane() / 4 + 8 * i]
+                                    [first_column() + lane() % 4 * 2 + 8 * j]) = {sums[0], sums[1]};
       }
     }
   }
 
  private:
-  static constexpr int kShare = T::kEdge / 32;  // sixteens of rows, and eights of columns
+  static constexpr int kDown = 2, kAcross = kThreads / 32 / T::kTapShares / kDown;  // warps' parts
+  static constexpr int kRows = T::kEdge / kDown / 16, kColumns = T::kEdge / kAcross / 8;
 
   __device__ __forceinline__ static int lane() { return threadIdx.x % 32; }
-  __device__ __forceinline__ static int first_row() { return threadIdx.x / 128 * (T::kEdge / 2); }
-  __device__ __forceinline__ static int first_column() {
-    return threadIdx.x / 32 % 4 * (T::kEdge / 4);
-  }
+  __device__ __forceinline__ static int share() { return threadIdx.x / 32 % T::kTapShares; }
+  __device__ __forceinline__ static int part() { return threadIdx.x / 32 / T::kTapShares; }
+  __device__ __forceinline__ static int first_row() { return part() / kAcross * 16 * kRows; }
+  __device__ __forceinline__ static int first_column() { return part() % kAcross * 8 * kColumns; }
   __device__ __forceinline__ static uint32_t address(const void* p) {
     return ptx::shared_address(p);
   }
@@ -85,7 +82,7 @@ class MmaSums {
 #endif
   }
 
-  float sums_[kShare][kShare][4] = {};
+  float sums_[kRows][kColumns][4] = {};
 };
 
 }  // namespace im2win::cuda::implicit_gemm::split_k

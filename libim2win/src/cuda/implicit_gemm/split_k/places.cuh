@@ -57,17 +57,27 @@ __device__ __forceinline__ PixelPlace pixel_place(const Arguments<Element>& a, c
   return cuda::pixel_place(a.exact, n, p, q);
 }
 
+/// Where windows of the tile's pixels and their outputs are.
 template <class T>
-__device__ __forceinline__ void tabulate_outputs(const Arguments<typename T::Element>& a,
-                                                 const Place& place, OutputPlaces<T>& to) {
-  const int thread = static_cast<int>(threadIdx.x), number = thread % T::kEdge;
-  const auto& outputs = a.exact.outputs;
-  if (thread < T::kEdge && place.first_filter + number < a.filters) {
-    to.filters[number] = outputs.filter(place.group * a.filters + place.first_filter + number);
-  } else if (thread / T::kEdge == 1 && place.first_pixel + number < a.pixels) {
-    const auto [n, p, q] = a.locate(place, number);
-    to.pixels[number] = outputs.pixel(n, p, q);
+__device__ __forceinline__ void tabulate_pixels(const Arguments<typename T::Element>& a,
+                                                const Place& place, Shared<T>& to) {
+  const int thread = static_cast<int>(threadIdx.x), pixel = thread % T::kEdge;
+  if (thread < T::kEdge) {
+    to.pixels[pixel] = pixel_place(a, place, pixel);
+  } else if (thread < 2 * T::kEdge && place.first_pixel + pixel < a.pixels) {
+    const auto [n, p, q] = a.locate(place, pixel);
+    to.outputs.pixels[pixel] = a.exact.outputs.pixel(n, p, q);
   }
+}
+
+/// Where outputs of the tile's filters are, and their biases.
+template <class T>
+__device__ __forceinline__ void tabulate_filters(const Arguments<typename T::Element>& a,
+                                                 const Place& place, Shared<T>& to) {
+  const int filter = static_cast<int>(threadIdx.x);
+  if (filter < T::kEdge && place.first_filter + filter < a.filters)
+    to.outputs.filters[filter] =
+        a.exact.outputs.filter(place.group * a.filters + place.first_filter + filter);
 }
 
 }  // namespace im2win::cuda::implicit_gemm::split_k

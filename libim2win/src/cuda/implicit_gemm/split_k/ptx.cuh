@@ -24,13 +24,14 @@ __device__ __forceinline__ void meet_with_writes() {
 #endif
 }
 
-/// What a block of the cluster has where p is in this one (PTX ISA, ld.shared::cluster).
-__device__ __forceinline__ float load_from_cluster(const float* p, int block) {
+/// What a block of the cluster has where p is in this one (PTX ISA, ld.shared::cluster), if there is such a block. As one
+/// predicated instruction.
+__device__ __forceinline__ float load_from_cluster_if(bool condition, const float* p, int block) {
   float x = 0;
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-  asm volatile("ld.shared::cluster.f32 %0, [%1];"
-               : "=f"(x)
-               : "r"(ptx::shared_address_in_cluster(p, block))
+  asm volatile("{\n.reg .pred c;\nsetp.ne.b32 c, %1, 0;\n@c ld.shared::cluster.f32 %0, [%2];\n}\n"
+               : "+f"(x)
+               : "r"(static_cast<int>(condition)), "r"(ptx::shared_address_in_cluster(p, block))
                : "memory");
 #endif
   return x;

@@ -60,14 +60,15 @@ struct Times {
   /// filters alone, elements.
   double words, half_words, filter_words, elements;
   double large_stage;  // times those
-  double exchange[2], exchanged_with;
-  double shared[2];  // times all, of two blocks of a multiprocessor
+  double exchange[2];  // of a cluster
+  double shared[2];    // times all, of two blocks of a multiprocessor
+  double whole;        // part of a round that takes as long if it is not whole
 };
 
-constexpr Times kFloats = {{2.2, 3.65}, 0.89,         0.9,   1.12,       1.17,
-                           1.43,        {0.48, 0.52}, 0.048, {1.44, 1.5}};
-constexpr Times kHalves = {{2.27, 4.15}, 0.76,  0.79,        1.18, 1.35, 1,
-                           {0.44, 0.13}, 0.032, {1.28, 1.28}};
+constexpr Times kFloats = {{1.87, 2.59}, 0.92,       0.9,          1.13, 1.14,
+                           1.38,         {0.7, 1.1}, {1.35, 1.52}, 0.6};
+constexpr Times kHalves = {{2.25, 3.8}, 0.57,         0.6,          1.08, 1.37,
+                           0.98,        {0.77, 0.68}, {1.16, 1.27}, 0.82};
 
 double stage_microseconds(const Problem& problem, const Times& times) {
   const int64_t bytes = element_bytes(problem.dtype);
@@ -102,24 +103,23 @@ std::string refusal(const Problem& problem) {
   return "";
 }
 
-// Fitted to 5956 times of up to 60 us on an H200: half of them are within 5 %, and tiles chosen so took 0.7 % longer than
-// the best. Clusters of four and more find no place on a few multiprocessors.
+// Fitted to 3093 times of up to 60 us on an H200, of inputs that are not in its L2 cache: half of them are within 6 %, and
+// tiles chosen so took 1.3 % longer than the best. Clusters of four and more find no place on a few multiprocessors.
 double microseconds(const Problem& problem, const Tile& tile, int multiprocessors) {
   constexpr int kBlocks = 2;  // of a multiprocessor
-  constexpr double kPlaces = 10.0 / 11, kWhole = 0.6;
+  constexpr double kPlaces = 10.0 / 11;
   const Times& times = problem.dtype == IM2WIN_FLOAT32 ? kFloats : kHalves;
   const int large = tile.edge == kLargeEdge;
   const double stage = stage_microseconds(problem, times) * (large ? times.large_stage : 1);
   const int64_t stages = ceil_div(stages_of(problem, tile.edge), int64_t{tile.splits});
-  const double exchange =
-      tile.splits > 1 ? times.exchange[large] + times.exchanged_with * tile.splits : 0;
+  const double exchange = tile.splits > 1 ? times.exchange[large] : 0;
   const double blocks = double(blocks_of(problem, tile.edge)) * tile.splits;
   const double places = kBlocks * multiprocessors * (tile.splits >= 4 ? kPlaces : 1);
   // A round that is not whole takes less, as blocks do not end together.
   const double rounds = std::max(blocks / places, 1.0);
   return (times.start[large] + stage * double(stages) + exchange) *
          (blocks > places / kBlocks ? times.shared[large] : 1) *
-         (kWhole * std::ceil(rounds) + (1 - kWhole) * rounds);
+         (times.whole * std::ceil(rounds) + (1 - times.whole) * rounds);
 }
 
 Tile choose_tile(const Problem& problem, int multiprocessors, bool has_clusters) {
