@@ -34,6 +34,7 @@ WINDOW = ("stride", "padding", "dilation", "groups")  # as im2win.reference call
 KINDS = {**{dtype: (dtype, "fp32") for dtype in DTYPES}, "tf32": ("float32", "tf32")}
 
 LAYOUTS = (lib.IM2WIN_NCHW, lib.IM2WIN_NHWC)
+TF32 = ("im2win_stem", "implicit_gemm_tiled")  # have kernels for it, beside im2win_fused
 TRANSFORM = "transform"  # im2win_transform, beside the algorithms
 
 
@@ -178,7 +179,7 @@ def pairs() -> Iterator[tuple[str, str]]:
     """What there is to run, and the kinds of numbers that it takes."""
     for kind, algorithm in product(KINDS, im2win.algorithms("cuda")):
         descriptors = (descriptor(case, kind) for case in cases(algorithm, KINDS[kind][0]))
-        has_kernels = kind != "tf32" or "fused" in algorithm or algorithm == "im2win_stem"
+        has_kernels = kind != "tf32" or "fused" in algorithm or algorithm in TF32
         if has_kernels and any(capi.accepts(desc, CUDA, algorithm) for desc in descriptors):
             yield algorithm, kind
     for dtype in DTYPES:

@@ -59,6 +59,13 @@ void check_times() {
   expect(is_about(floats(144, 7, 144, 3), {kSmallEdge, 4}, 8.8), "clusters of four");
   expect(is_about(floats(144, 7, 144, 3), {kSmallEdge, 1}, 24.4), "21 stages");
   expect(is_about(floats(128, 28, 128, 3), {kLargeEdge, 8}, 16.8), "clusters of eight");
+  const auto rounded = [&](Problem problem) {
+    problem.math = IM2WIN_MATH_TF32;
+    return problem;
+  };
+  expect(is_about(rounded(floats(256, 28, 80, 1)), {kSmallEdge, 1}, 4.5), "in TF32");
+  expect(is_about(rounded(floats(104, 14, 104, 3)), {kSmallEdge, 4}, 5.6), "clusters of four");
+  expect(is_about(rounded(floats(448, 8, 384, 3)), {kSmallEdge, 8}, 12), "clusters of eight");
 }
 
 void check_copies() {

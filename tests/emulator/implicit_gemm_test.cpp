@@ -1,4 +1,4 @@
-// implicit_gemm_tiled in float32 and with 16 bits, emulated, on random problems.
+// implicit_gemm_tiled in float32, TF32 and with 16 bits, emulated, on random problems.
 
 #include <cstdint>
 #include <cstdlib>
@@ -13,6 +13,7 @@ using namespace im2win;
 im2win_conv2d_desc random_desc() {
   im2win_conv2d_desc desc = default_desc();
   desc.dtype = once_in(2) ? IM2WIN_FLOAT32 : once_in(2) ? IM2WIN_FLOAT16 : IM2WIN_BFLOAT16;
+  desc.math = desc.dtype == IM2WIN_FLOAT32 && once_in(2) ? IM2WIN_MATH_TF32 : IM2WIN_MATH_FP32;
   desc.n = between(1, 3);
   desc.groups = once_in(4) ? between(2, 3) : 1;
   desc.c = desc.groups * (once_in(2) ? between(1, 9) : 4 * between(1, 12));

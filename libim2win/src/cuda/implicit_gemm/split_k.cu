@@ -41,22 +41,23 @@ class Tiled final : public Convolution {
   Start start_;
 };
 
-template <class Element, bool kChannelsLast>
+template <class Element, bool kIsTf32, bool kChannelsLast>
 std::unique_ptr<Convolution> make(const Problem& problem, const Target& target) {
-  using Large = Shape<Element, kLargeEdge, kChannelsLast>;
-  using Small = Shape<Element, kSmallEdge, kChannelsLast>;
+  using Large = Shape<Element, kLargeEdge, kChannelsLast, kIsTf32>;
+  using Small = Shape<Element, kSmallEdge, kChannelsLast, kIsTf32>;
   const int version = ptx_version(implicit_gemm_split_k_kernel<Small>);
-  // Older code has no tensor cores for 16 bits.
-  if (version < 80 && sizeof(Element) == 2) return configure_direct(problem, target);
+  // Older code has no such tensor cores.
+  if (version < 80 && kIsTf32) return make<Element, false, kChannelsLast>(problem, target);
+  if (version < 80 && Small::kHasTensorCores) return configure_direct(problem, target);
   const Tile tile = choose_tile(problem, multiprocessors(target.device), version >= 90);
   if (tile.edge == kLargeEdge) return std::make_unique<Tiled<Large>>(problem, tile);
   return std::make_unique<Tiled<Small>>(problem, tile);
 }
 
-template <class Element>
+template <class Element, bool kIsTf32 = false>
 std::unique_ptr<Convolution> make(const Problem& problem, const Target& target) {
-  return are_channels_last(problem) ? make<Element, true>(problem, target)
-                                    : make<Element, false>(problem, target);
+  return are_channels_last(problem) ? make<Element, kIsTf32, true>(problem, target)
+                                    : make<Element, kIsTf32, false>(problem, target);
 }
 
 }  // namespace
@@ -66,7 +67,9 @@ std::unique_ptr<Convolution> configure_split_k(const Problem& problem, const Tar
   switch (problem.dtype) {
     case IM2WIN_FLOAT16: return split_k::make<__half>(problem, target);
     case IM2WIN_BFLOAT16: return split_k::make<__nv_bfloat16>(problem, target);
-    default: return split_k::make<float>(problem, target);
+    default:
+      return problem.math == IM2WIN_MATH_TF32 ? split_k::make<float, true>(problem, target)
+                                              : split_k::make<float>(problem, target);
   }
 }
 

@@ -49,23 +49,26 @@ struct Arguments : implicit_gemm::Arguments<Element> {
   }
 };
 
-/// A block's tile of kEdge filters by kEdge pixels.
-template <class Element_, int kEdge_, bool kChannelsLast_>
+/// A block's tile of kEdge filters by kEdge pixels. Tensor cores multiply 16-bit elements, and float32 rounded to TF32.
+template <class Element_, int kEdge_, bool kChannelsLast_, bool kIsTf32_ = false>
 struct Shape {
   using Element = Element_;
+  static constexpr bool kIsTf32 = kIsTf32_, kHasTensorCores = kIsTf32 || sizeof(Element) == 2;
   static constexpr int kEdge = kEdge_, kTaps = stage_taps(kEdge, sizeof(Element));
   static constexpr bool kChannelsLast = kChannelsLast_;  // of the input
   /// Warps of a part of the tile, between which a stage's taps are shared: products by FMAs need a part for each lane
   /// that is worth the loads, and those of tensor cores several that need not wait for one another.
   static constexpr int kTapShares =
-      kThreads / 32 / (sizeof(Element) == 2 ? kEdge / 16 : kEdge * kEdge / 1024);
+      kThreads / 32 / (kHasTensorCores ? kEdge / 16 : kEdge * kEdge / 1024);
   /// A word between rows, of which warps read eight at a time, 16 bytes of each: these are in different banks.
   static constexpr int kPad = 16 / sizeof(Element);
+  /// Of rows of pixels. In TF32 single words of four such rows are read at a time, 8 modulo 32 apart.
+  static constexpr int kPixelPad = kIsTf32 ? 8 : kPad;
 
   using Filters = Element[kEdge][kTaps + kPad];
   /// [pixel][tap], or [tap][pixel] where pixels are what is next to each other.
-  using Windows =
-      std::conditional_t<kChannelsLast, Element[kEdge][kTaps + kPad], Element[kTaps][kEdge + kPad]>;
+  using Windows = std::conditional_t<kChannelsLast, Element[kEdge][kTaps + kPad],
+                                     Element[kTaps][kEdge + kPixelPad]>;
   /// [filter][pixel], or [pixel][filter] where channels are last, of each share. Rows are 8 modulo 32 words apart: see
   /// put() of the sums.
   using Sums = float[kTapShares][kEdge][kEdge + 8];

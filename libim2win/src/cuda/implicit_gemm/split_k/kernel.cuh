@@ -1,4 +1,4 @@
-// implicit_gemm_tiled in float32 and with 16 bits: for small problems, which have ended before filters laid out
+// implicit_gemm_tiled in float32, TF32 and with 16 bits: for small problems, which have ended before filters laid out
 // beforehand would pay. Code that is gone through once takes longer to come than to run: what can be is in loops.
 #pragma once
 
@@ -16,7 +16,7 @@ extern __shared__ __align__(16) char dynamic_shared_memory[];
 namespace im2win::cuda::implicit_gemm::split_k {
 
 template <class T>
-using SumsOf = std::conditional_t<sizeof(typename T::Element) == 2, MmaSums<T>, FmaSums<T>>;
+using SumsOf = std::conditional_t<T::kHasTensorCores, MmaSums<T>, FmaSums<T>>;
 
 template <class T>
 constexpr int kRowsAtOnce = kThreads / T::kEdge;

@@ -1,4 +1,4 @@
-// The sums of a tile in float32, by tensor cores, from 16-bit operands.
+// The sums of a tile in float32, by tensor cores, from operands of 16 bits or TF32.
 #pragma once
 
 #include "cuda/implicit_gemm/split_k/arguments.cuh"
@@ -11,9 +11,10 @@ namespace im2win::cuda::implicit_gemm::split_k {
 template <class T>
 class MmaSums {
   using Element = typename T::Element;
+  static constexpr int kUnit = 16 / sizeof(Element);  // of a row of a matrix
 
  public:
-  static constexpr int kStep = 32;  // taps, of two products: of a stage, a warp's
+  static constexpr int kStep = 4 * kUnit;  // taps, of two products: of a stage, a warp's
   static_assert(kStep * T::kTapShares == T::kTaps);
 
   __device__ __forceinline__ void add(const Operands<T>& operands, int stage, int used) {
@@ -26,7 +27,9 @@ class MmaSums {
     for (int j = 0; j < kColumns; ++j) {
       const int first = first_column() + 8 * j;
       if constexpr (T::kChannelsLast)
-        ptx::load_matrices(address(&filters[first + lane() % 8][tap + lane() / 8 * 8]), columns[j]);
+        load(filters[first + lane() % 8][tap + lane() / 8 * kUnit], columns[j]);
+      else if constexpr (T::kIsTf32)
+        load_transposed(windows, tap + lane() % 4, first + lane() / 4, columns[j]);
       else
         ptx::load_matrices_transposed(address(&windows[tap + lane()][first]), columns[j]);
     }
@@ -34,9 +37,10 @@ class MmaSums {
     for (int half = 0; half < 2; ++half) {
 #pragma unroll
       for (int i = 0; i < kRows; ++i) {
-        const int row = first_row() + 16 * i + lane() % 16, at = tap + 16 * half + lane() / 16 * 8;
+        const int row = first_row() + 16 * i + lane() % 16,
+                  at = tap + 2 * kUnit * half + lane() / 16 * kUnit;
         uint32_t rows[4];
-        ptx::load_matrices(address(T::kChannelsLast ? &windows[row][at] : &filters[row][at]), rows);
+        load(T::kChannelsLast ? windows[row][at] : filters[row][at], rows);
 #pragma unroll
         for (int j = 0; j < kColumns; ++j)
           multiply(sums_[i][j], rows, columns[j][2 * half], columns[j][2 * half + 1]);
@@ -70,10 +74,28 @@ class MmaSums {
     return ptx::shared_address(p);
   }
 
+  /// Four matrices, whose rows are such units.
+  __device__ __forceinline__ static void load(const Element& unit, uint32_t (&x)[4]) {
+    ptx::load_matrices(address(&unit), x);
+    if constexpr (T::kIsTf32) {
+#pragma unroll
+      for (uint32_t& each : x) each = ptx::round_to_tf32(__uint_as_float(each));
+    }
+  }
+
+  /// What load() would of windows that were [pixel][tap].
+  __device__ __forceinline__ static void load_transposed(const typename T::Windows& windows,
+                                                         int tap, int pixel, uint32_t (&x)[4]) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) x[i] = ptx::round_to_tf32(windows[tap + i * kUnit][pixel]);
+  }
+
   __device__ __forceinline__ static void multiply(float* d, const uint32_t (&a)[4], uint32_t b0,
                                                   uint32_t b1) {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
-    if constexpr (std::is_same_v<Element, __half>)
+    if constexpr (T::kIsTf32)
+      ptx::mma_tf32(d, a, b0, b1);
+    else if constexpr (std::is_same_v<Element, __half>)
       ptx::mma_half(d, a, b0, b1);
     else
       ptx::mma_bfloat16(d, a, b0, b1);

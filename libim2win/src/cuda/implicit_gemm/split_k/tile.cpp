@@ -67,8 +67,15 @@ struct Times {
 
 constexpr Times kFloats = {{1.87, 2.59}, 0.92,       0.9,          1.13, 1.14,
                            1.38,         {0.7, 1.1}, {1.35, 1.52}, 0.6};
+constexpr Times kTf32 = {{1.98, 3.16}, 0.57,         0.56,         0.82, 0.88,
+                         1.04,         {0.71, 0.83}, {1.29, 1.38}, 0.74};
 constexpr Times kHalves = {{2.25, 3.8}, 0.57,         0.6,          1.08, 1.37,
                            0.98,        {0.77, 0.68}, {1.16, 1.27}, 0.82};
+
+const Times& times_of(const Problem& problem) {
+  if (problem.dtype != IM2WIN_FLOAT32) return kHalves;
+  return problem.math == IM2WIN_MATH_TF32 ? kTf32 : kFloats;
+}
 
 double stage_microseconds(const Problem& problem, const Times& times) {
   const int64_t bytes = element_bytes(problem.dtype);
@@ -103,12 +110,12 @@ std::string refusal(const Problem& problem) {
   return "";
 }
 
-// Fitted to 3093 times of up to 60 us on an H200, of inputs that are not in its L2 cache: half of them are within 6 %, and
+// Fitted to 4070 times of up to 60 us on an H200, of inputs that are not in its L2 cache: half of them are within 6 %, and
 // tiles chosen so took 1.3 % longer than the best. Clusters of four and more find no place on a few multiprocessors.
 double microseconds(const Problem& problem, const Tile& tile, int multiprocessors) {
   constexpr int kBlocks = 2;  // of a multiprocessor
   constexpr double kPlaces = 10.0 / 11;
-  const Times& times = problem.dtype == IM2WIN_FLOAT32 ? kFloats : kHalves;
+  const Times& times = times_of(problem);
   const int large = tile.edge == kLargeEdge;
   const double stage = stage_microseconds(problem, times) * (large ? times.large_stage : 1);
   const int64_t stages = ceil_div(stages_of(problem, tile.edge), int64_t{tile.splits});
