@@ -18,6 +18,7 @@ class Tiled final : public Convolution {
       : arguments_(problem, tile),
         window_copy_(window_copy(problem)),
         filter_copy_(filter_copy(problem)),
+        has_output_words_(has_output_words(problem)),
         start_(ptx_version(kKernel) >= 90 ? Start::kEarly : Start::kInOrder) {
     allow_shared_memory(reinterpret_cast<const void*>(kKernel), sizeof(Shared<T>));
   }
@@ -29,6 +30,9 @@ class Tiled final : public Convolution {
     a.exact.outputs.bind(buffers);
     a.copies =
         copies_at(sizeof(Element), window_copy_, buffers.input, filter_copy_, buffers.filter);
+    a.writes_words =
+        has_output_words_ && a.exact.outputs.only_adds_bias_and_clamps() &&
+        reinterpret_cast<uintptr_t>(buffers.output) % (kOutputWord * sizeof(Element)) == 0;
     launch_clusters("implicit_gemm_split_k_kernel", kKernel, a.blocks * a.splits, a.splits,
                     kThreads, sizeof(Shared<T>), stream, start_, a);
   }
@@ -38,6 +42,7 @@ class Tiled final : public Convolution {
 
   Arguments<Element> arguments_;
   int window_copy_, filter_copy_;
+  bool has_output_words_;
   Start start_;
 };
 

@@ -27,6 +27,8 @@ struct Arguments : implicit_gemm::Arguments<Element> {
   Digits sizes, step;  // from a stage to the next
   Copies copies = Copies::kElements;
   int splits;
+  bool writes_words =
+      false;  // of kOutputWord elements, of sums with a bias, perhaps bounded from below
 
   Arguments(const Problem& problem, const Tile& tile)
       : implicit_gemm::Arguments<Element>(problem, tile.edge), splits(tile.splits) {
@@ -92,7 +94,7 @@ template <class T>
 struct Shared {
   union {
     Operands<T> operands;
-    typename T::Sums sums;  // when all is multiplied
+    alignas(16) typename T::Sums sums;  // when all is multiplied
   };
   TapPlace taps[kTables][T::kTaps];
   PixelPlace pixels[T::kEdge];

@@ -8,7 +8,7 @@
 #include "cuda/implicit_gemm/split_k/loader.cuh"
 #include "cuda/implicit_gemm/split_k/mma_sums.cuh"
 #include "cuda/implicit_gemm/split_k/places.cuh"
-#include "cuda/implicit_gemm/split_k/ptx.cuh"
+#include "cuda/implicit_gemm/split_k/tile_writer.cuh"
 #include "cuda/ptx.cuh"
 
 extern __shared__ __align__(16) char dynamic_shared_memory[];
@@ -17,72 +17,6 @@ namespace im2win::cuda::implicit_gemm::split_k {
 
 template <class T>
 using SumsOf = std::conditional_t<T::kHasTensorCores, MmaSums<T>, FmaSums<T>>;
-
-template <class T>
-constexpr int kRowsAtOnce = kThreads / T::kEdge;
-
-/// What warps have of an output that shared taps, added up in the order of these.
-template <class T>
-__device__ __forceinline__ float sum_of_shares(const Shared<T>& shared, int row, int column) {
-  float sum = 0;
-#pragma unroll
-  for (int share = 0; share < T::kTapShares; ++share) sum += shared.sums[share][row][column];
-  return sum;
-}
-
-/// The same of all outputs, for other blocks to read.
-template <class T>
-__device__ __forceinline__ void add_shares(Shared<T>& shared) {
-#pragma unroll 1
-  for (int row = threadIdx.x / T::kEdge; row < T::kEdge; row += kRowsAtOnce<T>) {
-    const int column = threadIdx.x % T::kEdge;
-    shared.sums[0][row][column] = sum_of_shares(shared, row, column);
-  }
-}
-
-/// Adds up what the blocks of a tile have, in their order, so that the same bits come out every time.
-template <class T>
-__device__ __forceinline__ float sum_of_blocks(const Shared<T>& shared, int row, int column,
-                                               int blocks) {
-  float sums[kMostSplits];
-#pragma unroll
-  for (int block = 0; block < kMostSplits; ++block)
-    sums[block] =
-        load_from_cluster_if(block < blocks, &shared.sums[0][row][column], min(block, blocks - 1));
-  float sum = 0;
-#pragma unroll
-  for (int block = 0; block < kMostSplits; ++block)
-    if (block < blocks) sum += sums[block];
-  return sum;
-}
-
-/// Each block finishes and stores some rows of its tile's outputs, a thread so many at a time. Neighbouring threads store
-/// neighbours.
-template <class T, int kAtOnce, class SumOf>
-__device__ __forceinline__ void write_outputs(const Arguments<typename T::Element>& a,
-                                              const Place& place, const Shared<T>& shared,
-                                              int split, const SumOf& sum_of) {
-  const int column = threadIdx.x % T::kEdge, step = a.splits * kRowsAtOnce<T>;
-#pragma unroll 1
-  for (int first = threadIdx.x / T::kEdge + split * kRowsAtOnce<T>; first < T::kEdge;
-       first += kAtOnce * step) {
-    float sums[kAtOnce];
-#pragma unroll
-    for (int i = 0; i < kAtOnce; ++i) sums[i] = sum_of(min(first + i * step, T::kEdge - 1), column);
-#pragma unroll
-    for (int i = 0; i < kAtOnce; ++i) {
-      const int row = first + i * step;
-      const int filter = T::kChannelsLast ? column : row, pixel = T::kChannelsLast ? row : column;
-      if (row >= T::kEdge || place.first_filter + filter >= a.filters ||
-          place.first_pixel + pixel >= a.pixels)
-        continue;
-      const auto locate = [&] {
-        return output_at(a, place, place.first_filter + filter, place.first_pixel + pixel);
-      };
-      write_sum(a, shared.outputs.filters[filter], shared.outputs.pixels[pixel], locate, sums[i]);
-    }
-  }
-}
 
 /// A block's part of its tile's stages of taps.
 struct Stages {
@@ -165,16 +99,7 @@ __global__ void __launch_bounds__(kThreads, 2)
   __syncthreads();
   sums.put(shared.sums);
   __syncthreads();
-  if (a.splits == 1)
-    return write_outputs<T, 4>(a, place, shared, split, [&](int row, int column) {
-      return sum_of_shares(shared, row, column);
-    });
-  add_shares<T>(shared);
-  meet_with_writes();
-  write_outputs<T, 1>(a, place, shared, split, [&](int row, int column) {
-    return sum_of_blocks(shared, row, column, a.splits);
-  });
-  meet_with_writes();  // no block ends before others have read what it has
+  TileWriter<T>(a, place, shared, split).write();
 }
 
 }  // namespace im2win::cuda::implicit_gemm::split_k

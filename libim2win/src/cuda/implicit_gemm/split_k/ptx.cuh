@@ -24,17 +24,29 @@ __device__ __forceinline__ void meet_with_writes() {
 #endif
 }
 
-/// What a block of the cluster has where p is in this one (PTX ISA, ld.shared::cluster), if there is such a block. As one
+/// What a block of the cluster has where p is in this one, if there is such a block (PTX ISA, ld.shared::cluster): one
 /// predicated instruction.
-__device__ __forceinline__ float load_from_cluster_if(bool condition, const float* p, int block) {
-  float x = 0;
+__device__ __forceinline__ void load_from_cluster_if(bool condition, const float* p, int block,
+                                                     float (&x)[1]) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   asm volatile("{\n.reg .pred c;\nsetp.ne.b32 c, %1, 0;\n@c ld.shared::cluster.f32 %0, [%2];\n}\n"
-               : "+f"(x)
+               : "+f"(x[0])
                : "r"(static_cast<int>(condition)), "r"(ptx::shared_address_in_cluster(p, block))
                : "memory");
 #endif
-  return x;
+}
+
+/// Likewise, four neighbours.
+__device__ __forceinline__ void load_from_cluster_if(bool condition, const float* p, int block,
+                                                     float (&x)[4]) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile(
+      "{\n.reg .pred c;\nsetp.ne.b32 c, %4, 0;\n@c ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, "
+      "[%5];\n}\n"
+      : "+f"(x[0]), "+f"(x[1]), "+f"(x[2]), "+f"(x[3])
+      : "r"(static_cast<int>(condition)), "r"(ptx::shared_address_in_cluster(p, block))
+      : "memory");
+#endif
 }
 
 }  // namespace im2win::cuda::implicit_gemm::split_k

@@ -169,6 +169,21 @@ int filter_copy(const Problem& problem) {
   return are_taps ? copy_of(word, {problem.window_elements(), step(f, 0)}) : 1;
 }
 
+bool has_output_words(const Problem& problem) {
+  const Tensor& y = problem.output;
+  const auto are_words = [](std::initializer_list<int64_t> elements) {
+    return std::all_of(elements.begin(), elements.end(),
+                       [](int64_t x) { return x % kOutputWord == 0; });
+  };
+  if (are_channels_last(problem))
+    return is_step(y, 1, 1) &&
+           are_words({problem.k_per_group(), step(y, 0), step(y, 2), step(y, 3)});
+  // Modulo a word, as of no image there may be more pixels than 64 bits count.
+  const int64_t pixels = (problem.p % kOutputWord) * (problem.q % kOutputWord);
+  return is_step(y, 3, 1) && is_step(y, 2, problem.q) &&
+         are_words({pixels, step(y, 0), step(y, 1)});
+}
+
 Copies copies_at(int64_t element_bytes, int window_copy, const void* input, int filter_copy,
                  const void* filter) {
   const int word = word_of(element_bytes);

@@ -18,6 +18,9 @@ struct Tile {
 
 inline constexpr int kMostSplits = 8;
 
+/// Outputs that are written at a time, where words are what neighbours in memory are.
+inline constexpr int kOutputWord = 4;
+
 /// Taps of a stage: of either edge and any elements 8 KiB of an operand.
 constexpr int stage_taps(int edge, int64_t element_bytes) {
   return static_cast<int>(8192 / (edge * element_bytes));
@@ -35,6 +38,9 @@ Tile choose_tile(const Problem& problem, int multiprocessors, bool has_clusters)
 /// Elements that are copied at a time, a word of 16 bytes, half a word, or one, as sizes and strides allow.
 int window_copy(const Problem& problem);
 int filter_copy(const Problem& problem);
+
+/// Whether neighbours of a tile's outputs are words, if one of them begins where the output does.
+bool has_output_words(const Problem& problem);
 
 /// What is copied at a time.
 enum class Copies {

@@ -18,14 +18,13 @@ inline uint16_t load_if(bool condition, const void* p) {
 
 inline void meet_with_writes() { emulator::meet_in_cluster(); }
 
-inline float load_from_cluster_if(bool condition, const float* p, int block) {
-  float x = 0;
-  if (!condition) return x;
+template <int kCount>
+void load_from_cluster_if(bool condition, const float* p, int block, float (&x)[kCount]) {
+  if (!condition) return;
   std::memcpy(&x,
               emulator::shared_memory_of(block) +
                   (reinterpret_cast<const char*>(p) - dynamic_shared_memory),
               sizeof x);
-  return x;
 }
 
 }  // namespace im2win::cuda::implicit_gemm::split_k
