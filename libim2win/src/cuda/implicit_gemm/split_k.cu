@@ -1,5 +1,7 @@
 #include "cuda/implicit_gemm/split_k.hpp"
 
+#include <algorithm>
+
 #include "cuda/algorithms.hpp"
 #include "cuda/device.hpp"
 #include "cuda/implicit_gemm/split_k/kernel.cuh"
@@ -14,13 +16,18 @@ class Tiled final : public Convolution {
   using Element = typename T::Element;
 
  public:
-  Tiled(const Problem& problem, const Tile& tile)
+  Tiled(const Problem& problem, const Tile& tile, int32_t device)
       : arguments_(problem, tile),
         window_copy_(window_copy(problem)),
         filter_copy_(filter_copy(problem)),
         has_output_words_(has_output_words(problem)),
         start_(ptx_version(kKernel) >= 90 ? Start::kEarly : Start::kInOrder) {
-    allow_shared_memory(reinterpret_cast<const void*>(kKernel), sizeof(Shared<T>));
+    const int most = shared_bytes_of_block(device);  // of which two blocks cannot have half each
+    allow_shared_memory(reinterpret_cast<const void*>(kKernel), most);
+    // Clusters would take longer so.
+    arguments_.is_alone =
+        start_ == Start::kEarly && tile.splits == 1 && arguments_.blocks <= multiprocessors(device);
+    if (arguments_.is_alone) shared_bytes_ = std::max(shared_bytes_, most / 2);
   }
 
   void run(const Buffers& buffers, void* stream) const override {
@@ -34,7 +41,7 @@ class Tiled final : public Convolution {
         has_output_words_ && a.exact.outputs.only_adds_bias_and_clamps() &&
         reinterpret_cast<uintptr_t>(buffers.output) % (kOutputWord * sizeof(Element)) == 0;
     launch_clusters("implicit_gemm_split_k_kernel", kKernel, a.blocks * a.splits, a.splits,
-                    kThreads, sizeof(Shared<T>), stream, start_, a);
+                    kThreads, static_cast<size_t>(shared_bytes_), stream, start_, a);
   }
 
  private:
@@ -43,6 +50,7 @@ class Tiled final : public Convolution {
   Arguments<Element> arguments_;
   int window_copy_, filter_copy_;
   bool has_output_words_;
+  int shared_bytes_ = sizeof(Shared<T>);
   Start start_;
 };
 
@@ -55,8 +63,8 @@ std::unique_ptr<Convolution> make(const Problem& problem, const Target& target) 
   if (version < 80 && kIsTf32) return make<Element, false, kChannelsLast>(problem, target);
   if (version < 80 && Small::kHasTensorCores) return configure_direct(problem, target);
   const Tile tile = choose_tile(problem, multiprocessors(target.device), version >= 90);
-  if (tile.edge == kLargeEdge) return std::make_unique<Tiled<Large>>(problem, tile);
-  return std::make_unique<Tiled<Small>>(problem, tile);
+  if (tile.edge == kLargeEdge) return std::make_unique<Tiled<Large>>(problem, tile, target.device);
+  return std::make_unique<Tiled<Small>>(problem, tile, target.device);
 }
 
 template <class Element, bool kIsTf32 = false>

@@ -27,6 +27,7 @@ struct Arguments : implicit_gemm::Arguments<Element> {
   Digits sizes, step;  // from a stage to the next
   Copies copies = Copies::kElements;
   int splits;
+  bool is_alone = false;  // each block has a multiprocessor to itself
   bool writes_words =
       false;  // of kOutputWord elements, of sums with a bias, perhaps bounded from below
 

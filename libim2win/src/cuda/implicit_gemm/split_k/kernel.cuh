@@ -55,6 +55,9 @@ template <class T>
 __global__ void __launch_bounds__(kThreads, 2)
     implicit_gemm_split_k_kernel(const __grid_constant__ Arguments<typename T::Element> a) {
   auto& shared = *reinterpret_cast<Shared<T>*>(dynamic_shared_memory);
+  // Where blocks have room beside others, few leave it on some multiprocessors, where all of the next kernel's would crowd:
+  // that one must wait until these have multiplied.
+  if (a.is_alone) ptx::let_next_start();
   const int block = static_cast<int>(block_index());
   const int thread = static_cast<int>(threadIdx.x);
   const int split = block % a.splits;
@@ -94,8 +97,7 @@ __global__ void __launch_bounds__(kThreads, 2)
     case Copies::kFilterHalfWords: multiply_by(One(), HalfWord()); break;
     case Copies::kElements: multiply_by(One(), One()); break;
   }
-  // Not before: few blocks leave room on other multiprocessors, where all of the next kernel's would crowd.
-  ptx::let_next_start();
+  if (!a.is_alone) ptx::let_next_start();
   __syncthreads();
   sums.put(shared.sums);
   __syncthreads();

@@ -56,8 +56,9 @@ int64_t stages_of(const Problem& problem, int edge) {
 /// In microseconds, of a small tile and of a large one.
 struct Times {
   double start[2];
-  /// Of a stage of a block that has a multiprocessor to itself, by what is copied at a time: words, half words, those of
-  /// filters alone, elements.
+  double
+      alone;  // less, where each block has a multiprocessor to itself, as the next ones then start early
+  /// Of a stage, by what is copied at a time: words, half words, those of filters alone, elements.
   double words, half_words, filter_words, elements;
   double large_stage;  // times those
   double exchange[2];  // of a cluster
@@ -65,12 +66,12 @@ struct Times {
   double whole;        // part of a round that takes as long if it is not whole
 };
 
-constexpr Times kFloats = {{1.87, 2.59}, 0.92,       0.9,          1.13, 1.14,
-                           1.38,         {0.7, 1.1}, {1.35, 1.52}, 0.6};
-constexpr Times kTf32 = {{1.98, 3.16}, 0.57,         0.56,         0.82, 0.88,
-                         1.04,         {0.71, 0.83}, {1.29, 1.38}, 0.74};
-constexpr Times kHalves = {{2.25, 3.8}, 0.57,         0.6,          1.08, 1.37,
-                           0.98,        {0.77, 0.68}, {1.16, 1.27}, 0.82};
+constexpr Times kFloats = {{1.56, 2.23}, 0.03, 0.84,         0.96,         1.03,
+                           1.10,         1.45, {0.56, 0.85}, {1.50, 1.54}, 0.58};
+constexpr Times kTf32 = {{1.71, 2.67}, 0.00, 0.51,         0.63,         0.76,
+                         0.83,         1.07, {0.75, 0.85}, {1.39, 1.41}, 0.69};
+constexpr Times kHalves = {{2.08, 2.88}, 0.00, 0.56,         0.55,         1.10,
+                           1.28,         0.93, {0.82, 0.90}, {1.14, 1.29}, 0.83};
 
 const Times& times_of(const Problem& problem) {
   if (problem.dtype != IM2WIN_FLOAT32) return kHalves;
@@ -122,9 +123,10 @@ double microseconds(const Problem& problem, const Tile& tile, int multiprocessor
   const double exchange = tile.splits > 1 ? times.exchange[large] : 0;
   const double blocks = double(blocks_of(problem, tile.edge)) * tile.splits;
   const double places = kBlocks * multiprocessors * (tile.splits >= 4 ? kPlaces : 1);
+  const double alone = tile.splits == 1 && blocks <= multiprocessors ? times.alone : 0;
   // A round that is not whole takes less, as blocks do not end together.
   const double rounds = std::max(blocks / places, 1.0);
-  return (times.start[large] + stage * double(stages) + exchange) *
+  return (times.start[large] - alone + stage * double(stages) + exchange) *
          (blocks > places / kBlocks ? times.shared[large] : 1) *
          (times.whole * std::ceil(rounds) + (1 - times.whole) * rounds);
 }
