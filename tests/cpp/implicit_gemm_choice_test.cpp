@@ -60,7 +60,7 @@ void check_16_bits() {
   expect(is_chosen(layer(1, 144, 9, 144, 3), IM2WIN_BFLOAT16), "3x3 windows of planes");
   expect(!is_chosen(layer(1, 64, 56, 128, 1), IM2WIN_FLOAT16), "pixels that are");
   expect(is_chosen(layer(1, 160, 7, 960, 1, 1, true), IM2WIN_FLOAT16), "before pointwise");
-  expect(!is_chosen(layer(1, 64, 56, 128, 1, 1, true), IM2WIN_FLOAT16), "but not of many pixels");
+  expect(!is_chosen(layer(1, 64, 112, 128, 1, 1, true), IM2WIN_FLOAT16), "but not of many pixels");
   expect(!is_chosen(layer(64, 992, 14, 128, 1), IM2WIN_FLOAT16), "more images");
 }
 

@@ -228,9 +228,13 @@ __device__ __forceinline__ uint32_t round_to_tf32(float x) {
 
 /// The larger, or NaN if either is.
 __device__ __forceinline__ float max_or_nan(float x, float y) {
+#if __CUDA_ARCH__ >= 800
   float z;
   asm("max.NaN.f32 %0, %1, %2;" : "=f"(z) : "f"(x), "f"(y));
   return z;
+#else
+  return x != x || y != y ? NAN : fmaxf(x, y);
+#endif
 }
 
 /// Asks for so many bytes, as far as they are whole words of 16, to come to the L2 cache (PTX ISA,

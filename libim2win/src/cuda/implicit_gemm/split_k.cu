@@ -14,6 +14,8 @@ namespace {
 template <class T>
 class Tiled final : public Convolution {
   using Element = typename T::Element;
+  // What a block can have on any device that there is code for: from compute capability 7.5 on, tensor cores' from 8.0.
+  static_assert(sizeof(Shared<T>) <= (T::kHasTensorCores ? 99 : 64) * 1024);
 
  public:
   Tiled(const Problem& problem, const Tile& tile, int32_t device)

@@ -11,9 +11,6 @@
 namespace im2win::cuda::implicit_gemm::split_k {
 
 constexpr int kThreads = 256;
-constexpr int kStages = 4;
-/// Of taps: one more, as a stage's are found while those of the last two before it are in use.
-constexpr int kTables = kStages + 1;
 
 /// A tap's number in the order in which the input has them: channel, row and column, or row, column and channel where
 /// channels are last.
@@ -59,6 +56,9 @@ struct Shape {
   static constexpr bool kIsTf32 = kIsTf32_, kHasTensorCores = kIsTf32 || sizeof(Element) == 2;
   static constexpr int kEdge = kEdge_, kTaps = stage_taps(kEdge, sizeof(Element));
   static constexpr bool kChannelsLast = kChannelsLast_;  // of the input
+  static constexpr int kStages = kHasTensorCores ? 4 : 3;
+  /// Of taps: one more, as a stage's are found while those of the last ones before it are in use.
+  static constexpr int kTables = kStages + 1;
   /// Warps of a part of the tile, between which a stage's taps are shared: products by FMAs need a part for each lane
   /// that is worth the loads, and those of tensor cores several that need not wait for one another.
   static constexpr int kTapShares =
@@ -87,8 +87,8 @@ struct OutputPlaces {
 
 template <class T>
 struct Operands {
-  alignas(16) typename T::Filters filters[kStages];
-  alignas(16) typename T::Windows windows[kStages];
+  alignas(16) typename T::Filters filters[T::kStages];
+  alignas(16) typename T::Windows windows[T::kStages];
 };
 
 template <class T>
@@ -97,7 +97,7 @@ struct Shared {
     Operands<T> operands;
     alignas(16) typename T::Sums sums;  // when all is multiplied
   };
-  TapPlace taps[kTables][T::kTaps];
+  TapPlace taps[T::kTables][T::kTaps];
   PixelPlace pixels[T::kEdge];
   OutputPlaces<T> outputs;
 };

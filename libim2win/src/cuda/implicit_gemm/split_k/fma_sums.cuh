@@ -18,8 +18,8 @@ class FmaSums {
   static constexpr int kStep = 4 * T::kTapShares;  // taps
 
   __device__ __forceinline__ void add(const Operands<T>& operands, int stage, int used) {
-    const auto& filters = operands.filters[stage % kStages];
-    const auto& windows = operands.windows[stage % kStages];
+    const auto& filters = operands.filters[stage % T::kStages];
+    const auto& windows = operands.windows[stage % T::kStages];
 #pragma unroll 1
     for (int tap = 4 * share(); tap < used; tap += kStep) {
       float columns[4][kColumns];  // of each tap

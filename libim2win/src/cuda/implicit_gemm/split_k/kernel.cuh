@@ -37,13 +37,13 @@ __device__ __forceinline__ void multiply(const Arguments<typename T::Element>& a
     return min(T::kTaps, (a.taps - stage * T::kTaps + kStep - 1) & -kStep);
   };
 #pragma unroll 1
-  for (int stage = stages.first - kStages + 1; stage < stages.end; ++stage) {
+  for (int stage = stages.first - T::kStages + 1; stage < stages.end; ++stage) {
     if (stage >= stages.first) {
-      __pipeline_wait_prior(kStages - 2);
+      __pipeline_wait_prior(T::kStages - 2);
       __syncthreads();
-      if constexpr (TheLoader::kHasTable) tabulate(stage + kStages);
+      if constexpr (TheLoader::kHasTable) tabulate(stage + T::kStages);
     }
-    const int next = stage + kStages - 1;
+    const int next = stage + T::kStages - 1;
     if (next > stages.first && next <= stages.end) loader.settle(next - 1, used(next - 1));
     if (next < stages.end) loader.ask(next, used(next));
     __pipeline_commit();  // also where there is nothing, as stages are counted
@@ -72,12 +72,12 @@ __global__ void __launch_bounds__(kThreads, 2)
   TapWalk<T> walk(a, stages.first * T::kTaps + tap);
   const auto tabulate = [&](int stage) {
     if (thread >= T::kTaps || stage >= stages.end) return;
-    shared.taps[stage % kTables][thread] = walk.place();
+    shared.taps[stage % T::kTables][thread] = walk.place();
     walk.advance();
   };
   if (!T::kChannelsLast && copy == 1) {
 #pragma unroll 1
-    for (int i = 0; i < kStages; ++i) tabulate(stages.first + i);
+    for (int i = 0; i < T::kStages; ++i) tabulate(stages.first + i);
   }
   tabulate_pixels(a, place, shared);
   __syncthreads();

@@ -121,8 +121,8 @@ class Loader {
 
   /// Before the next is asked for: what came to registers is put in its place.
   __device__ __forceinline__ void settle(int stage, int used) const {
-    filters_.settle(shared_.operands.filters[stage % kStages], rows_of<Filters>(used));
-    windows_.settle(shared_.operands.windows[stage % kStages],
+    filters_.settle(shared_.operands.filters[stage % T::kStages], rows_of<Filters>(used));
+    windows_.settle(shared_.operands.windows[stage % T::kStages],
                     T::kChannelsLast ? rows_of<Windows>(used) : used);
   }
 
@@ -137,7 +137,7 @@ class Loader {
   }
 
   __device__ __forceinline__ const TapPlace* table(int stage) const {
-    return shared_.taps[stage % kTables];
+    return shared_.taps[stage % T::kTables];
   }
 
   __device__ __forceinline__ void ask_for_filters(int stage, int used) {
@@ -147,7 +147,7 @@ class Loader {
     const Element* const from = filter_ + filter_offset(stage, tap);
     const int64_t step = Own::kStep * a_.exact.filter_stride[0];
     filters_.ask(
-        shared_.operands.filters[stage % kStages], rows_of<Filters>(used),
+        shared_.operands.filters[stage % T::kStages], rows_of<Filters>(used),
         [&](int i, int) -> Source<Element> { return {from + i * step, i * Own::kStep < left}; });
   }
 
@@ -160,7 +160,7 @@ class Loader {
   }
 
   __device__ __forceinline__ void ask_for_windows(int stage, int used) {
-    auto& windows = shared_.operands.windows[stage % kStages];
+    auto& windows = shared_.operands.windows[stage % T::kStages];
     if constexpr (T::kChannelsLast) {
       const TapPlace by = walk_.place();
       windows_.ask(windows, rows_of<Windows>(used), [&](int i, int row) -> Source<Element> {

@@ -20,8 +20,8 @@ class MmaSums {
   __device__ __forceinline__ void add(const Operands<T>& operands, int stage, int used) {
     const int tap = kStep * share();
     if (tap >= used) return;
-    const auto& filters = operands.filters[stage % kStages];
-    const auto& windows = operands.windows[stage % kStages];
+    const auto& filters = operands.filters[stage % T::kStages];
+    const auto& windows = operands.windows[stage % T::kStages];
     uint32_t columns[kColumns][4];
 #pragma unroll
     for (int j = 0; j < kColumns; ++j) {

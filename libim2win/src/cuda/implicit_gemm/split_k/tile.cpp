@@ -56,8 +56,6 @@ int64_t stages_of(const Problem& problem, int edge) {
 /// In microseconds, of a small tile and of a large one.
 struct Times {
   double start[2];
-  double
-      alone;  // less, where each block has a multiprocessor to itself, as the next ones then start early
   /// Of a stage, by what is copied at a time: words, half words, those of filters alone, elements.
   double words, half_words, filter_words, elements;
   double large_stage;  // times those
@@ -66,12 +64,12 @@ struct Times {
   double whole;        // part of a round that takes as long if it is not whole
 };
 
-constexpr Times kFloats = {{1.56, 2.23}, 0.03, 0.84,         0.96,         1.03,
-                           1.10,         1.45, {0.56, 0.85}, {1.50, 1.54}, 0.58};
-constexpr Times kTf32 = {{1.71, 2.67}, 0.00, 0.51,         0.63,         0.76,
-                         0.83,         1.07, {0.75, 0.85}, {1.39, 1.41}, 0.69};
-constexpr Times kHalves = {{2.08, 2.88}, 0.00, 0.56,         0.55,         1.10,
-                           1.28,         0.93, {0.82, 0.90}, {1.14, 1.29}, 0.83};
+constexpr Times kFloats = {{1.55, 2.23}, 0.84,         0.95,        1.02, 1.1,
+                           1.45,         {0.56, 0.86}, {1.5, 1.54}, 0.58};
+constexpr Times kTf32 = {{1.85, 2.7}, 0.53,         0.63,         0.78, 0.83,
+                         1.04,        {0.72, 0.83}, {1.35, 1.41}, 0.67};
+constexpr Times kHalves = {{2.09, 2.93}, 0.46,        0.4,          0.95, 1.1,
+                           1.06,         {0.57, 0.8}, {1.34, 1.34}, 0.69};
 
 const Times& times_of(const Problem& problem) {
   if (problem.dtype != IM2WIN_FLOAT32) return kHalves;
@@ -111,8 +109,9 @@ std::string refusal(const Problem& problem) {
   return "";
 }
 
-// Fitted to 4070 times of up to 60 us on an H200, of inputs that are not in its L2 cache: half of them are within 6 %, and
-// tiles chosen so took 1.3 % longer than the best. Clusters of four and more find no place on a few multiprocessors.
+// Fitted to 1842 times of up to 60 us on an H200, nearly all of inputs that are not in its L2 cache: half of them are within
+// 6 %, and tiles chosen so took 0.5 % longer than the best. Clusters of four and more find no place on a few
+// multiprocessors.
 double microseconds(const Problem& problem, const Tile& tile, int multiprocessors) {
   constexpr int kBlocks = 2;  // of a multiprocessor
   constexpr double kPlaces = 10.0 / 11;
@@ -123,10 +122,9 @@ double microseconds(const Problem& problem, const Tile& tile, int multiprocessor
   const double exchange = tile.splits > 1 ? times.exchange[large] : 0;
   const double blocks = double(blocks_of(problem, tile.edge)) * tile.splits;
   const double places = kBlocks * multiprocessors * (tile.splits >= 4 ? kPlaces : 1);
-  const double alone = tile.splits == 1 && blocks <= multiprocessors ? times.alone : 0;
   // A round that is not whole takes less, as blocks do not end together.
   const double rounds = std::max(blocks / places, 1.0);
-  return (times.start[large] - alone + stage * double(stages) + exchange) *
+  return (times.start[large] + stage * double(stages) + exchange) *
          (blocks > places / kBlocks ? times.shared[large] : 1) *
          (times.whole * std::ceil(rounds) + (1 - times.whole) * rounds);
 }
