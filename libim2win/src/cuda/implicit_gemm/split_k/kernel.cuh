@@ -29,8 +29,7 @@ __device__ __forceinline__ void multiply(const Arguments<typename T::Element>& a
                                          const Place& place, Shared<T>& shared,
                                          const Stages& stages, TapWalk<T>& walk,
                                          const Tabulate& tabulate, SumsOf<T>& sums) {
-  using TheLoader = Loader<T, kWindowCopy, kFilterCopy>;
-  TheLoader loader(a, place, shared, walk);
+  Loader<T, kWindowCopy, kFilterCopy> loader(a, place, shared, walk);
   // Taps in whole steps.
   const auto used = [&](int stage) {
     constexpr int kStep = SumsOf<T>::kStep;
@@ -41,7 +40,7 @@ __device__ __forceinline__ void multiply(const Arguments<typename T::Element>& a
     if (stage >= stages.first) {
       __pipeline_wait_prior(T::kStages - 2);
       __syncthreads();
-      if constexpr (TheLoader::kHasTable) tabulate(stage + T::kStages);
+      if constexpr (decltype(loader)::kHasTable) tabulate(stage + T::kStages);
     }
     const int next = stage + T::kStages - 1;
     if (next > stages.first && next <= stages.end) loader.settle(next - 1, used(next - 1));
@@ -65,9 +64,7 @@ __global__ void __launch_bounds__(kThreads, 2)
   const int all = (a.taps + T::kTaps - 1) / T::kTaps;
   const Stages stages = {all * split / a.splits, all * (split + 1) / a.splits};
   constexpr int kWord = 16 / sizeof(typename T::Element), kHalfWord = kWord / 2;
-  const int copy = a.copies == Copies::kWords       ? kWord
-                   : a.copies == Copies::kHalfWords ? kHalfWord
-                                                    : 1;
+  const int copy = window_elements(a.copies, kWord);
   const int tap = T::kChannelsLast ? thread * copy % T::kTaps : thread;
   TapWalk<T> walk(a, stages.first * T::kTaps + tap);
   const auto tabulate = [&](int stage) {

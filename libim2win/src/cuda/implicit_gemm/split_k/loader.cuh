@@ -153,10 +153,14 @@ class Loader {
 
   /// Of the thread's tap, of that number. Words are of filters whose taps follow each other.
   __device__ __forceinline__ int filter_offset(int stage, int tap) const {
-    if constexpr (kFilterCopy > 1) return tap;
-    if constexpr (kHasTable) return table(stage)[Filters::Own::element()].filter;
-    static_assert(kHasTable || Filters::Own::kAcross == Windows::Own::kAcross || kFilterCopy > 1);
-    return walk_.place().filter;
+    if constexpr (kFilterCopy > 1) {
+      return tap;
+    } else if constexpr (kHasTable) {
+      return table(stage)[Filters::Own::element()].filter;
+    } else {
+      static_assert(kWindowCopy == 1);  // so that it is the thread's tap of windows, too
+      return walk_.place().filter;
+    }
   }
 
   __device__ __forceinline__ void ask_for_windows(int stage, int used) {

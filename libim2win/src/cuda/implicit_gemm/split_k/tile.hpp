@@ -51,6 +51,11 @@ enum class Copies {
   kElements,         // of both
 };
 
+/// Of windows, where a word has so many elements.
+constexpr int window_elements(Copies copies, int word) {
+  return copies == Copies::kWords ? word : copies == Copies::kHalfWords ? word / 2 : 1;
+}
+
 /// As long as addresses allow, too.
 Copies copies_at(int64_t element_bytes, int window_copy, const void* input, int filter_copy,
                  const void* filter);
