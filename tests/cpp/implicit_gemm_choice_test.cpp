@@ -48,6 +48,7 @@ void check_choice() {
   };
   expect(is_chosen(patches(14)), "patches whose rows are no words");
   expect(!is_chosen(patches(16)), "patches whose rows are");
+  expect(!is_chosen(patches(16), IM2WIN_FLOAT16), "nor those of 16 bits");
   expect(is_chosen(layer(64, 512, 56, 512, 3), IM2WIN_FLOAT64), "float64");
   Problem far = layer(1, 96, 56, 24, 1);
   far.input.stride[1] = int64_t{1} << 40;

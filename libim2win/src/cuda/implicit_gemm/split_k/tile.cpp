@@ -76,14 +76,24 @@ const Times& times_of(const Problem& problem) {
   return problem.math == IM2WIN_MATH_TF32 ? kTf32 : kFloats;
 }
 
+/// Whether elements that are read together, of neighbouring pixels, are in sectors of their own, as of patches.
+bool are_far_apart(const Problem& problem) {
+  constexpr int64_t kSectorBytes = 32;
+  const int64_t column = std::abs(step(problem.input, 3));
+  return !are_channels_last(problem) && column > 0 &&
+         exceeds(kSectorBytes - 1, {column, problem.stride_w, element_bytes(problem.dtype)});
+}
+
 double stage_microseconds(const Problem& problem, const Times& times) {
+  constexpr double kApart = 1.2;  // at least
   const int64_t bytes = element_bytes(problem.dtype);
+  const double by_elements = are_far_apart(problem) ? kApart : 1;
   switch (copies_at(bytes, window_copy(problem), nullptr, filter_copy(problem), nullptr)) {
     case Copies::kWords: return times.words;
     case Copies::kHalfWords: return times.half_words;
     case Copies::kFilterWords:
-    case Copies::kFilterHalfWords: return times.filter_words;
-    case Copies::kElements: return times.elements;
+    case Copies::kFilterHalfWords: return by_elements * times.filter_words;
+    case Copies::kElements: return by_elements * times.elements;
   }
   return 0;
 }
