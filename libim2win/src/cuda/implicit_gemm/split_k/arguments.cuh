@@ -25,8 +25,8 @@ struct Arguments : implicit_gemm::Arguments<Element> {
   Copies copies = Copies::kElements;
   int splits;
   bool is_alone = false;  // each block has a multiprocessor to itself
-  bool writes_words =
-      false;  // of kOutputWord elements, of sums with a bias, perhaps bounded from below
+  /// Of kOutputWord elements: sums with a bias, perhaps bounded from below.
+  bool writes_words = false;
 
   Arguments(const Problem& problem, const Tile& tile)
       : implicit_gemm::Arguments<Element>(problem, tile.edge), splits(tile.splits) {
@@ -95,7 +95,7 @@ template <class T>
 struct Shared {
   union {
     Operands<T> operands;
-    alignas(16) typename T::Sums sums;  // when all is multiplied
+    typename T::Sums sums;  // when all is multiplied
   };
   TapPlace taps[T::kTables][T::kTaps];
   PixelPlace pixels[T::kEdge];

@@ -182,8 +182,7 @@ int filter_copy(const Problem& problem) {
 bool has_output_words(const Problem& problem) {
   const Tensor& y = problem.output;
   const auto are_words = [](std::initializer_list<int64_t> elements) {
-    return std::all_of(elements.begin(), elements.end(),
-                       [](int64_t x) { return x % kOutputWord == 0; });
+    return copy_of(kOutputWord, elements) == kOutputWord;
   };
   if (are_channels_last(problem))
     return is_step(y, 1, 1) &&

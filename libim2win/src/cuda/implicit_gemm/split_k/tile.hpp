@@ -1,5 +1,5 @@
-// How implicit_gemm_tiled shares problems in float32, TF32 and with 16 bits out: tiles of filters by pixels to blocks, and a
-// tile's taps to the blocks of a cluster. Plain host code: it can be tested without a GPU.
+// How implicit_gemm_tiled shares problems in float32, TF32 and with 16 bits out: tiles of filters by pixels to blocks,
+// and a tile's taps to the blocks of a cluster. Plain host code: it can be tested without a GPU.
 #pragma once
 
 #include <cstdint>
