@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "cuda/depthwise/gather_tile.hpp"
+#include "cuda/depthwise/whole_planes_tile.hpp"
 #include "cuda/depthwise/windows_tile.hpp"
 
 namespace {
@@ -81,8 +82,25 @@ void check_gather(const Problem& problem) {
   expect(tile.word == 1 || tile.tap_pitch % 4 == 0, "words of weights are aligned");
 }
 
+void check_whole_planes(const Problem& problem) {
+  const auto chosen = choose_whole_planes_tile(problem, kMultiprocessors);
+  const int64_t plane = problem.h * problem.w * element_bytes(problem.dtype);
+  expect(chosen || plane + 32 + 4 * problem.r * problem.s > WholePlanesTile::kSharedBytes,
+         "planes that fit have a tile");
+  if (!chosen) return;
+  const WholePlanesTile& tile = *chosen;
+  expect(tile.planes >= 1 && tile.planes <= problem.c, "planes are of the image");
+  expect(tile.threads() <= WholePlanesTile::kMaxThreads && tile.team_threads % 32 == 0,
+         "teams are whole warps of a block");
+  expect(tile.filter_bytes >= 4 * tile.planes * problem.r * problem.s, "filters fit their place");
+  expect(tile.shared_bytes >= tile.filter_bytes + tile.planes * plane + 14 &&
+             tile.shared_bytes <= WholePlanesTile::kSharedBytes,
+         "planes fit shared memory, wherever in a word they begin");
+}
+
 void check(const Problem& problem) {
   check_gather(problem);
+  if (problem.c == 1 || problem.input.stride[1] != 1) check_whole_planes(problem);
   const auto chosen = choose(problem);
   expect(chosen.has_value(), "the window has a tile");
   if (!chosen) return;
@@ -167,6 +185,24 @@ void check_choice() {
   }
 }
 
+/// Of the kernels of any window in NCHW, as measured on an H200.
+void check_choice_of_planes() {
+  const auto are_whole = [](int64_t n, int64_t c, const Axis& axis) {
+    const Problem problem = layer(IM2WIN_FLOAT16, false, n, c, axis, axis);
+    const auto planes = choose_whole_planes_tile(problem, kMultiprocessors);
+    const double cost = whole_planes_cost(problem, *planes, kMultiprocessors);
+    return cost < windows_cost(problem, *choose(problem), kMultiprocessors) &&
+           cost < gather_cost(problem, choose_gather_tile(problem, true), kMultiprocessors);
+  };
+  for (const int64_t n : {1, 8}) {
+    expect(are_whole(n, 2048, {33, 3, 1, 12, 12}), "planes with far dilated windows are whole");
+    expect(are_whole(n, 512, {28, 3, 1, 4, 4}), "and less far");
+    expect(!are_whole(n, 192, {28, 9, 1, 4, 1}), "but not with dense ones");
+  }
+  expect(are_whole(1, 512, {14, 27, 1, 13, 1}), "few planes that are smaller than windows are");
+  expect(!are_whole(64, 512, {14, 27, 1, 13, 1}), "but not many");
+}
+
 /// A thread of few has one row, so that no multiprocessor is idle for long; of many, as many as it can have.
 void check_few() {
   const auto of = [&](int64_t n, const Axis& axis) {
@@ -209,13 +245,15 @@ void check_rows() {
 
 int main() {
   check_choice();
+  check_choice_of_planes();
   check_few();
   check_rows();
   for (const im2win_dtype dtype : {IM2WIN_FLOAT32, IM2WIN_FLOAT16})
     for (const bool is_nhwc : {false, true}) check_layers(dtype, is_nhwc);
   const Axis wide{1 << 20, 100, 1, 0, 1}, vast{int64_t{1} << 32, 3, 1, 0, 1};
   expect(!choose(layer(IM2WIN_FLOAT32, false, 1, 1, wide, wide)), "large windows have no tile");
-  expect(!choose(layer(IM2WIN_FLOAT32, false, 1, 1, {1, 1, 1, 0, 1}, vast)),
+  const Problem wide_row = layer(IM2WIN_FLOAT32, false, 1, 1, {1, 1, 1, 0, 1}, vast);
+  expect(!choose(wide_row) && !choose_whole_planes_tile(wide_row, kMultiprocessors),
          "images of 64 bits' distances have none");
   std::printf("%d failures\n", failures);
   return failures != 0;

@@ -2,8 +2,9 @@
 // input and the output across it about once.
 //
 // Dense NCHW and NHWC have kernels for the common windows, by FMAs, and by tensor cores where they are
-// worthwhile, and one for any window, of what is staged. What those do not take, by its strides, alignment
-// or several filters a channel, and windows that have little in common, are read straight from memory.
+// worthwhile, and for any window, of what is staged: padded, so that what is next to each other is summed
+// together, or in NCHW as it is. What those do not take, by its strides, alignment or several filters a
+// channel, and windows that have little in common, are read straight from memory.
 
 #include <algorithm>
 #include <memory>
@@ -21,6 +22,7 @@
 #include "cuda/depthwise/planes_mma.cuh"
 #include "cuda/depthwise/slices.cuh"
 #include "cuda/depthwise/slices_mma.cuh"
+#include "cuda/depthwise/whole_planes.cuh"
 #include "cuda/depthwise/windows.cuh"
 #include "cuda/device.hpp"
 
@@ -242,14 +244,32 @@ std::unique_ptr<Convolution> configure_plane_matrix(const Problem& problem, cons
                              tile->shared_bytes, kDepthwiseWordBytes);
 }
 
+/// Of whole planes, where it costs less than `most`.
+template <class Element>
+std::unique_ptr<Convolution> configure_whole_planes(const Problem& problem, const Target& target,
+                                                    double most) {
+  const int64_t number = multiprocessors(target.device);
+  const auto tile = choose_whole_planes_tile(problem, number);
+  if (!tile || !is_nchw(problem) || whole_planes_cost(problem, *tile, number) >= most)
+    return nullptr;
+  const auto kernel = is_summed_by_columns(problem) ? depthwise_whole_planes_kernel<Element, true>
+                                                    : depthwise_whole_planes_kernel<Element, false>;
+  allow_shared_memory(reinterpret_cast<const void*>(kernel), WholePlanesTile::kSharedBytes);
+  return make_tiled<Element>(problem, kernel, WholePlanesGrid(problem, *tile), tile->threads(),
+                             tile->shared_bytes, 1);
+}
+
+/// Of any window: the cheapest kernel, or nothing where that reads windows straight from memory.
 template <class Element>
 std::unique_ptr<Convolution> configure_windows(const Problem& images, const Target& target) {
   const Problem problem = with_images_as_rows(images);
   const int64_t number = multiprocessors(target.device);
   const auto tile = choose_windows_tile(problem, number);
-  const GatherTile other = choose_gather_tile(problem, true);
-  if (!tile || gather_cost(problem, other, number) < windows_cost(problem, *tile, number))
-    return nullptr;
+  const double from_memory = gather_cost(problem, choose_gather_tile(problem, true), number);
+  const double staged = tile ? windows_cost(problem, *tile, number) : from_memory;
+  if (auto planes = configure_whole_planes<Element>(images, target, std::min(staged, from_memory)))
+    return planes;
+  if (!tile || from_memory < staged) return nullptr;
   const auto kernel = depthwise_windows_kernel<Element>;
   allow_shared_memory(reinterpret_cast<const void*>(kernel), WindowsTile::kSharedBytes);
   return make_tiled<Element>(

@@ -282,6 +282,13 @@ bool has_images_of(const Problem& problem, int64_t most) {
          !exceeds(most, {problem.c, problem.p, problem.q});
 }
 
+bool has_narrow_steps(const Problem& problem) {
+  constexpr int64_t kMostStep = 1 << 14, kMost = 1 << 30;
+  return has_images_of(problem, kMost) && problem.n < kMost &&
+         std::max({problem.stride_h, problem.stride_w, problem.dilation_h, problem.dilation_w}) <
+             kMostStep;
+}
+
 bool is_square(const Problem& problem, int taps) {
   return problem.r == taps && problem.s == taps && has_square_step(problem) && !is_dilated(problem);
 }

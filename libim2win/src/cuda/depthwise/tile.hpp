@@ -34,6 +34,8 @@ constexpr int even_share(int64_t count, int64_t limit) {
 
 /// Whether an image has no more elements, padding among those of the input, than so many.
 bool has_images_of(const Problem& problem, int64_t most);
+/// Whether sizes are such that 32-bit arithmetic within an image takes them, and so are steps in it.
+bool has_narrow_steps(const Problem& problem);
 /// Whether the window is `taps` x `taps`, not dilated, with a stride of 1 or 2 in both directions.
 bool is_square(const Problem& problem, int taps);
 /// Whether there are kernels for the window, whatever the layout and the elements: 3x3 or 5x5.

@@ -16,14 +16,6 @@ using Tile = WindowsTile;
 
 constexpr int64_t kMostOfImage = 1 << 30;  // elements, which 32-bit arithmetic takes
 
-/// Sizes that 32-bit arithmetic within an image takes, and such steps in it.
-bool is_narrow(const Problem& problem) {
-  constexpr int64_t kMostStep = 1 << 14;
-  return has_images_of(problem, kMostOfImage) && problem.n < kMostOfImage &&
-         std::max({problem.stride_h, problem.stride_w, problem.dilation_h, problem.dilation_w}) <
-             kMostStep;
-}
-
 Comb comb(int64_t outputs, int64_t taps, int64_t stride, int64_t dilation) {
   // Steps that are not taken are as convenient ones.
   if (taps == 1) dilation = 1;
@@ -248,7 +240,7 @@ double windows_cost(const Problem& problem, const Tile& tile, int64_t multiproce
 
 std::optional<WindowsTile> choose_windows_tile(const Problem& problem, int64_t multiprocessors) {
   constexpr int64_t kMostTaps = 1 << 12;  // more do not fit
-  if (!is_narrow(problem) || exceeds(kMostTaps, {problem.r, problem.s})) return std::nullopt;
+  if (!has_narrow_steps(problem) || exceeds(kMostTaps, {problem.r, problem.s})) return std::nullopt;
   const Comb down = Comb::vertical(problem), along = Comb::horizontal(problem);
   const int64_t rows = ceil_div(problem.p, down.outputs);
   const int64_t all_columns = ceil_div(problem.q, Tile::kColumns * along.outputs);
