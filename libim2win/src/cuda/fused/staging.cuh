@@ -147,7 +147,7 @@ class WindowStaging {
 
   /// Unit by unit.
   __device__ __forceinline__ void stage_units(const Source& source) {
-    if constexpr (are_elements(T::kOperands)) {
+    if constexpr (T::kOperands != Operands::kSplit) {
       if (a_.copied_bytes > 0) {
         barriers().slabs.wait_empty(cursor_);
         switch (a_.copied_bytes) {

@@ -38,9 +38,10 @@ bool has_input_boxes(const Problem& problem, Operands operands) {
 
 int copied_bytes(const Problem& problem, Operands operands) {
   constexpr int64_t kLeast = 4;  // PTX ISA, cp.async
-  if (!are_elements(operands) || problem.input.stride[1] != 1) return 0;
+  if (operands == Operands::kSplit || problem.input.stride[1] != 1) return 0;
   const int64_t word = pixel_word(problem.input, problem.c_per_group());
   const int64_t bytes = std::gcd(word * moved_bytes(operands), int64_t{kUnitBytes});
+  if (bytes == kUnitBytes && !are_elements(operands)) return 0;
   return bytes < kLeast ? 0 : static_cast<int>(bytes);
 }
 

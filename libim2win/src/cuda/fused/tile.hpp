@@ -363,7 +363,7 @@ bool has_boxes(const Tensor& tensor, int fastest, int64_t element_bytes);
 bool has_input_boxes(const Problem& problem, Operands operands);
 
 /// How many bytes of a pixel's neighbouring channels can be copied at a time, to units of the same elements: 16, 8 or 4;
-/// or 0, if none.
+/// or 0, if none. Whole units of TF32 come as boxes, or are loaded.
 int copied_bytes(const Problem& problem, Operands operands);
 
 /// How many pixels that windows have can be moved at a time, to rows of pixels: of one image, if they are all neighbours,
