@@ -1,8 +1,8 @@
 """Convolutions of tensors whose channels are neighbours, with 16 bits, by an algorithm of CUDA.
 
-NHWC, and some of the channels of a wider tensor."""
+NHWC, some of the channels of a wider tensor, and planes, where the algorithm takes these, too."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from itertools import product
 from typing import Any
@@ -28,14 +28,16 @@ def channels_of_more(a: Any) -> Any:
 LAYOUTS: dict[str, Callable[[Any], Any]] = {
     "nhwc": partial(strided, layout="nhwc"),
     "slices": channels_of_more,
+    "nchw": partial(strided, layout="nchw"),
 }
+CHANNELS_LAST = ("nhwc", "slices")
 
 
-def cases(algorithm: str, some: list[Problem]) -> list[Any]:
+def cases(algorithm: str, some: list[Problem], layouts: Iterable[str] = CHANNELS_LAST) -> list[Any]:
     """Of those, for "target", "problem", "dtype" and "layout"; skipped where it is not built."""
     targets = [target for target in TARGETS if target.algorithm == algorithm]
     targets = targets or [Target(CUDA, algorithm)]
-    return [param(*each) for each in product(targets, some, ("float16", "bfloat16"), LAYOUTS)]
+    return [param(*each) for each in product(targets, some, ("float16", "bfloat16"), layouts)]
 
 
 def run(target: Target, problem: Problem, x: Array, weight: Array, layout: str, **more: Any) -> Any:

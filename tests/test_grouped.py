@@ -1,7 +1,8 @@
-"""The kernels of `grouped`: groups of few channels, of neighbouring channels.
+"""The kernels of `grouped`: groups of few channels.
 
-Sets of 8 to 32 filters, of one group and of several; slabs that are not full; taps that share
-pixels and taps that do not; one box a block and many. Integer data, so that results are exact.
+Sets of 8 to 32 filters, of one group and of several; sets and slabs that are not full; taps that
+share pixels and taps that do not; one box a block and many. Integer data, so that results are
+exact.
 """
 
 from dataclasses import replace
@@ -38,6 +39,8 @@ FEW = [
                 (16, 1, 1),
                 (3, 8, 24),
                 (3, 32, 16),
+                (5, 4, 4),
+                (11, 2, 6),
             ],
             [(1, 1), (7, 7), (13, 30), (28, 17)],
         )
@@ -57,7 +60,7 @@ MANY = [
     groups(40, 3, 24, 24, 40, 30, stride=(2, 2)),
     groups(60, 5, 32, 32, 28, 28),
 ]
-cases = partial(channels_last.cases, "grouped")
+cases = partial(channels_last.cases, "grouped", layouts=channels_last.LAYOUTS)
 
 
 @pytest.mark.parametrize(("target", "problem", "dtype", "layout"), cases(FEW + MANY))

@@ -99,9 +99,9 @@ void check_refusals() {
   expect(refuses([](Problem& p) { p = layer(1, 1, 16, 16, 7); }), "nor one group");
   expect(refuses([](Problem& p) { p = layer(1, 4, 40, 40, 7); }), "many channels");
   expect(refuses([](Problem& p) { p = layer(1, 8, 8, 5, 7); }), "odd numbers of filters");
-  expect(refuses([](Problem& p) { p = layer(1, 3, 4, 4, 7); }), "half a word of channels");
-  expect(refuses([](Problem& p) { p.input = dense(2, 512, 14, 14, false); }), "NCHW");
-  expect(refuses([](Problem& p) { p.output.stride[2] += 4; }), "rows off words");
+  expect(!refuses([](Problem& p) { p = layer(1, 3, 4, 4, 7); }), "half a word of channels is");
+  expect(!refuses([](Problem& p) { p.input = dense(2, 512, 14, 14, false); }), "NCHW");
+  expect(!refuses([](Problem& p) { p.output.stride[2] += 4; }), "rows off words");
   expect(refuses([](Problem& p) { p = layer(1, 2, 32, 32, 80, 31); }), "long windows");
 }
 

@@ -26,8 +26,10 @@ im2win_conv2d_desc random_desc() {
   const Group group = kGroups[between(0, once_in(2) ? 4 : int64_t{std::size(kGroups)} - 1)];
   desc.dtype = once_in(2) ? IM2WIN_FLOAT16 : IM2WIN_BFLOAT16;
   desc.n = between(1, 3);
-  desc.groups = between(2, 9) * (8 / std::min(std::gcd(group.channels, int64_t{8}),
-                                              std::gcd(group.filters, int64_t{8})));
+  // Sets are whole where channels may be words, and the last one is not, elsewhere.
+  const int64_t set =
+      8 / std::min(std::gcd(group.channels, int64_t{8}), std::gcd(group.filters, int64_t{8}));
+  desc.groups = once_in(2) ? between(2, 9) * set : between(2, 9 * set);
   desc.c = desc.groups * group.channels;
   desc.k = desc.groups * group.filters;
   desc.h = between(1, 20);
@@ -40,8 +42,9 @@ im2win_conv2d_desc random_desc() {
        {&desc.padding_top, &desc.padding_bottom, &desc.padding_left, &desc.padding_right})
     *padding = once_in(3) ? 0 : between(0, 3);
   choose_ends(desc);
-  desc.input_layout = desc.output_layout = desc.residual_layout = IM2WIN_NHWC;
-  desc.filter_layout = once_in(2) ? IM2WIN_NCHW : IM2WIN_NHWC;
+  for (int32_t* layout : {&desc.input_layout, &desc.output_layout, &desc.filter_layout})
+    *layout = once_in(2) ? IM2WIN_NCHW : IM2WIN_NHWC;
+  desc.residual_layout = desc.output_layout;
   if (desc.bias_dtype != IM2WIN_NONE) desc.bias_dtype = desc.dtype;
   return has_outputs(desc) && cuda::refuse_grouped(make_problem(&desc)).empty() ? desc
                                                                                 : random_desc();

@@ -1,9 +1,8 @@
-// grouped: convolutions of many groups of few channels, with 16 bits in NHWC.
+// grouped: convolutions of many groups of few channels, with 16 bits.
 
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <utility>
 
 #include "cuda/algorithms.hpp"
 #include "cuda/device.hpp"
@@ -21,19 +20,17 @@ class Grouped final : public Convolution {
   using Element = typename T::Element;
 
  public:
-  Grouped(const Problem& problem, const Tile& tile, const Device& device,
-          std::unique_ptr<Convolution> misaligned)
+  Grouped(const Problem& problem, const Tile& tile, const Device& device)
       : problem_(problem),
         arguments_(problem, tile, device),
-        start_(ptx_version(kKernel) >= 90 ? Start::kEarly : Start::kInOrder),
-        misaligned_(std::move(misaligned)) {
+        start_(ptx_version(kKernel) >= 90 ? Start::kEarly : Start::kInOrder) {
     allow_shared_memory(reinterpret_cast<const void*>(kKernel), device.shared_bytes);
   }
 
   void run(const Buffers& buffers, void* stream) const override {
-    if (!is_aligned(buffers.input) || !is_aligned(buffers.output))
-      return misaligned_->run(buffers, stream);
     Arguments<Element> a = arguments_;
+    a.has_input_words = a.has_input_words && is_aligned(buffers.input);
+    a.has_output_words = a.has_output_words && is_aligned(buffers.output);
     a.exact.input = static_cast<const Element*>(buffers.input);
     a.exact.filter = static_cast<const Element*>(buffers.filter);
     a.exact.outputs.bind(buffers);
@@ -48,18 +45,15 @@ class Grouped final : public Convolution {
   Problem problem_;
   Arguments<Element> arguments_;
   Start start_;
-  std::unique_ptr<Convolution> misaligned_;  // takes words at any address
 };
 
 template <class Element>
 std::unique_ptr<Convolution> make(const Problem& problem, const Target& target) {
-  auto other = implicit_gemm::configure_split_k(problem, target);
   const Device device = {multiprocessors(target.device), shared_bytes_of_block(target.device)};
   const std::optional<Tile> tile = choose_tile(problem, device);
-  if (!tile) return other;
+  if (!tile) return implicit_gemm::configure_split_k(problem, target);
   const auto with = [&]<int kEights>() -> std::unique_ptr<Convolution> {
-    return std::make_unique<Grouped<Shape<Element, kEights>>>(problem, *tile, device,
-                                                              std::move(other));
+    return std::make_unique<Grouped<Shape<Element, kEights>>>(problem, *tile, device);
   };
   switch (set_of(problem).filters / kWord) {
     case 1: return with.template operator()<1>();

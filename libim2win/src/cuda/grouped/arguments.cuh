@@ -29,9 +29,12 @@ struct Arguments {
   int tap_count;   // of a row of taps
   int copy;        // elements of a filter
   bool has_zeros;  // among the factors of sums; see finish()
+  bool has_input_words,
+      has_output_words;  // which are aligned; or elements are loaded and stored one by one
   Divisor slab_count, boxes_down, boxes_across;
   Divisor slab_words, set_words;  // of a pixel
   Divisor phases, phase_columns;
+  Divisor rows, columns;  // of pixels under a box
   Divisor row_words, filter_words, filter_half_words;
   Divisor set_filters, group_channels, taps_across;
   Divisor box_columns, position_groups;
@@ -60,6 +63,8 @@ struct Arguments {
         copy(1),
         has_zeros(problem.is_padded() || set.groups > 1 ||
                   tap_count * set.channels / kWord % 2 != 0),
+        has_input_words(are_words(problem.input)),
+        has_output_words(are_words(problem.output)),
         slab_count(slabs),
         boxes_down(ceil_div(problem.p, tile.box_rows())),
         boxes_across(ceil_div(problem.q, tile.columns)),
@@ -67,6 +72,8 @@ struct Arguments {
         set_words(set.channels / kWord),
         phases(problem.stride_w),
         phase_columns(layout.phase_columns),
+        rows(layout.rows),
+        columns(layout.columns),
         row_words(2 * layout.steps),
         filter_words(2 * layout.steps * tile.tap_rows),
         filter_half_words(4 * layout.steps * tile.tap_rows),

@@ -1,4 +1,4 @@
-// grouped: groups of few channels in NHWC with 16 bits, by mma.sync, without the zeros of groups merged to wide ones. A
+// grouped: groups of few channels with 16 bits, by mma.sync, without the zeros of groups merged to wide ones. A
 // block keeps the filters of its slab in shared memory and goes from box to box, the next of which comes while one is
 // multiplied.
 #pragma once
@@ -47,16 +47,16 @@ __global__ void __launch_bounds__(kThreads, kMostResident)
   const Slab slab(a, number);
   tabulate_offsets(a);
   ptx::wait_for_kernel_before();
-  stage_filters(a, slab);
+  stage_filters<T>(a, slab);
   load_biases(a, slab);
-  ask_for_box(a, slab, box_place(a, first), box_at(a, 0));
+  stage_box(a, slab, box_place(a, first), box_at(a, 0));
   __pipeline_commit();
 #pragma unroll 1
   for (int box = first, stage = 0; box < a.boxes; box += a.boxes_at_once, stage ^= 1) {
     __pipeline_wait_prior(0);
     __syncthreads();  // the box is there, and the other stage has been read
     const int next = box + a.boxes_at_once;
-    if (next < a.boxes) ask_for_box(a, slab, box_place(a, next), box_at(a, stage ^ 1));
+    if (next < a.boxes) stage_box(a, slab, box_place(a, next), box_at(a, stage ^ 1));
     __pipeline_commit();
     multiply_box<T>(a, slab, box_place(a, box), box_at(a, stage), next >= a.boxes);
   }

@@ -1,4 +1,5 @@
-// From a warp's sums to outputs, by way of a patch of shared memory of its own: a lane writes words of eight filters.
+// From a warp's sums to outputs, by way of a patch of shared memory of its own: a lane writes eight filters, words of
+// them or, in planes, beside those of the next lane.
 #pragma once
 
 #include <cstdint>
@@ -38,7 +39,7 @@ class LaneOutputs {
         filter_(filter + lane() / 16 * kWord),
         rows_(is_there ? min(a.p - first.p, kStripRows) : 0) {
     const int64_t* const stride = a.exact.outputs.strides();
-    to_ = a.exact.outputs.data() + first.n * stride[0] + filter_ + first.p * stride[2] +
+    to_ = a.exact.outputs.data() + first.n * stride[0] + filter_ * stride[1] + first.p * stride[2] +
           first.q * stride[3];
   }
 
@@ -51,7 +52,17 @@ class LaneOutputs {
     return {first_.n, filter_ + eight * 8, first_.p + row, first_.q};
   }
   __device__ __forceinline__ void store(int row, int eight, const uint4& word) const {
-    *reinterpret_cast<uint4*>(to_ + row * a_.exact.outputs.strides()[2] + eight * 8) = word;
+    const int64_t* const stride = a_.exact.outputs.strides();
+    Element* const to = to_ + row * stride[2] + eight * 8 * stride[1];
+    if (a_.has_output_words) {
+      *reinterpret_cast<uint4*>(to) = word;
+      return;
+    }
+    const auto* const elements = reinterpret_cast<const Element*>(&word);
+    const int64_t filters = a_.filters - filter_ - eight * 8;
+#pragma unroll
+    for (int i = 0; i < kWord; ++i)
+      if (i < filters) to[i * stride[1]] = elements[i];
   }
 
  private:
@@ -107,7 +118,7 @@ __device__ __forceinline__ void finish(const Arguments<Element>& a, const Output
   const auto pixel = outputs.pixel(first.n, first.p, first.q);
   Element* const finished = reinterpret_cast<Element*>(sums);  // none before its sum is read
 #pragma unroll 1
-  for (int i = 0; i < kWord; ++i) {
+  for (int i = 0; i < kWord && first.k + i < a.filters; ++i) {
     float sum = sums[i];
     const int64_t k = first.k + i;
     if (a.has_zeros && sum != sum) sum = window_sum(a.exact, {first.n, k, first.p, first.q});

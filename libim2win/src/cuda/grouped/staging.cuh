@@ -1,9 +1,11 @@
-// From memory to shared memory: pixels and filters by asynchronous copies, biases, and where taps are.
+// From memory to shared memory: pixels and filters, by asynchronous copies where they are words, biases, and where taps
+// are.
 #pragma once
 
 #include <cstdint>
 
 #include "cuda/grouped/arguments.cuh"
+#include "cuda/grouped/sums.cuh"
 #include "cuda/ptx.cuh"
 
 namespace im2win::cuda::grouped {
@@ -57,6 +59,42 @@ __device__ __forceinline__ void ask_for_box(const Arguments<Element>& a, const S
       to += a.layout.row_pitch();
     }
   }
+}
+
+/// Loads them element by element, and puts the words together: of planes, of which lanes have neighbouring pixels.
+template <class Element>
+__device__ __forceinline__ void load_box(const Arguments<Element>& a, const Slab& slab,
+                                         const OutputPlace& at, char* box) {
+  const int64_t(&stride)[4] = a.exact.input_stride;
+  const int first_y = at.p * a.stride_h - a.padding_top;
+  const int first_x = at.q * a.stride_w - a.padding_left;
+  const auto* const image = reinterpret_cast<const uint16_t*>(a.exact.input + at.n * stride[0]);
+  const int words = a.layout.rows * a.layout.columns * static_cast<int>(a.slab_words.divisor);
+#pragma unroll 2
+  for (int i = threadIdx.x; i < words; i += kThreads) {
+    const auto [line, column] = a.columns.divide(i);
+    const auto [word, row] = a.rows.divide(line);
+    const auto [phase, number] = a.phase_columns.divide(column);
+    const int y = first_y + row, x = first_x + number * a.stride_w + phase;
+    const int64_t channel = slab.channel + word * kWord;
+    const bool is_inside = unsigned(y) < unsigned(a.h) && unsigned(x) < unsigned(a.w);
+    const int channels =
+        is_inside ? static_cast<int>(min(a.channels - channel, int64_t{kWord})) : 0;
+    const uint16_t* from = image + channel * stride[1] + y * stride[2] + x * stride[3];
+    alignas(kWordBytes) uint16_t elements[kWord];
+#pragma unroll
+    for (int c = 0; c < kWord; ++c, from += stride[1])
+      elements[c] = ptx::load_if(c < channels, from);
+    *reinterpret_cast<uint4*>(box + row * a.layout.row_pitch() + column * a.layout.pixel_pitch +
+                              word * kWordBytes) = *reinterpret_cast<const uint4*>(elements);
+  }
+}
+
+template <class Element>
+__device__ __forceinline__ void stage_box(const Arguments<Element>& a, const Slab& slab,
+                                          const OutputPlace& at, char* box) {
+  if (a.has_input_words) return ask_for_box(a, slab, at, box);
+  load_box(a, slab, at, box);
 }
 
 /// A part of a filter, of kCopy channels of a tap.
@@ -121,28 +159,46 @@ __device__ __forceinline__ void ask_for_filters(const Arguments<Element>& a, con
   }
 }
 
-/// Single elements are too short for asynchronous copies: several at a time are on their way to registers.
-template <class Element>
-__device__ __forceinline__ void load_filters(const Arguments<Element>& a, const Slab& slab) {
+/// Single elements are too short for asynchronous copies: of a part, those of as many filters as a warp has are on their
+/// way to registers at a time. A set's filters have their own group's channels, and zeros of others.
+template <class T>
+__device__ __forceinline__ void load_filters(const Arguments<typename T::Element>& a,
+                                             const Slab& slab) {
+  constexpr int kSetFilters = T::kFilters / T::kSets;
   using Part = FilterPart<1>;
-  const int parts = static_cast<int>(a.filter_words.divisor) * Part::kParts;
-#pragma unroll 8
-  for (int i = threadIdx.x; i < a.tile.sets * a.set.filters * parts; i += kThreads) {
-    const int filter = a.filter_words.quotient(i / Part::kParts);
-    const Part part(a, i - filter * parts);
-    const Element* const from =
-        a.exact.filter + (slab.filter + filter) * a.exact.filter_stride[0] + part.from;
-    *reinterpret_cast<uint16_t*>(filter_at(a, filter) + part.to) =
-        ptx::load_if(part.is_of(a, slab, filter), reinterpret_cast<const uint16_t*>(from));
+  const int64_t step = a.exact.filter_stride[0];
+#pragma unroll 1
+  for (int i = threadIdx.x; i < static_cast<int>(a.filter_words.divisor) * Part::kParts;
+       i += kThreads) {
+    const Part part(a, i);
+    const int own_count = static_cast<int>(a.exact.k_per_group.divisor);
+    const int own_first = part.group * own_count;
+    const auto* from =
+        reinterpret_cast<const uint16_t*>(a.exact.filter) + slab.filter * step + part.from;
+    char* to = filter_at(a, 0) + part.to;
+    int64_t left = part.is_tap ? a.filters - slab.filter : 0;
+#pragma unroll 1
+    for (int sets = 0; sets < a.tile.sets; sets += T::kSets, left -= T::kFilters) {
+      uint16_t elements[T::kFilters];
+#pragma unroll
+      for (int f = 0; f < T::kFilters; ++f, from += step) {
+        const bool is_own = unsigned(f % kSetFilters - own_first) < unsigned(own_count);
+        elements[f] = ptx::load_if(is_own && f < left, from);
+      }
+#pragma unroll
+      for (int f = 0; f < T::kFilters; ++f, to += a.layout.filter_pitch)
+        *reinterpret_cast<uint16_t*>(to) = elements[f];
+    }
   }
 }
 
-template <class Element>
-__device__ __forceinline__ void stage_filters(const Arguments<Element>& a, const Slab& slab) {
+template <class T>
+__device__ __forceinline__ void stage_filters(const Arguments<typename T::Element>& a,
+                                              const Slab& slab) {
   switch (a.copy) {
     case kWord: return ask_for_filters<kWord>(a, slab);
     case kWord / 2: return ask_for_filters<kWord / 2>(a, slab);
-    default: return load_filters(a, slab);
+    default: return load_filters<T>(a, slab);
   }
 }
 

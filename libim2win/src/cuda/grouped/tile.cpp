@@ -24,13 +24,6 @@ constexpr int64_t kMostPixels = 1 << 14;
 constexpr double kStart = 2.44;  // microseconds
 constexpr const char* kNoRoom = "has no room for filters and the pixels under a few outputs";
 
-bool are_words(const Tensor& tensor) {
-  if (tensor.stride[1] != 1) return false;
-  for (const int dimension : {0, 2, 3})
-    if (tensor.size[dimension] > 1 && tensor.stride[dimension] % kWord != 0) return false;
-  return true;
-}
-
 int64_t odd(int64_t words) { return words | 1; }
 
 /// Input pixels under so many outputs.
@@ -102,10 +95,6 @@ std::string refusal_of_operands(const Problem& problem) {
   if (std::max(set.channels, set.filters) > kMostSet)
     return text("takes groups that are whole words of ", kWord, " channels and filters, ", kMostSet,
                 " at most, by themselves or with others");
-  if (problem.c % kWord != 0 || problem.k % kWord != 0 || !are_words(problem.input) ||
-      !are_words(problem.output))
-    return text("takes tensors whose channels are neighbours, and whose pixels are ", kWord,
-                " of them apart, or a multiple");
   const std::string reason = implicit_gemm::split_k::refusal(problem);
   if (!reason.empty()) return reason;
   return std::max(problem.stride_h, problem.stride_w) > kMostPixels ? kNoRoom : "";
@@ -122,6 +111,13 @@ bool is_faster(const Problem& problem, double time) {
 }
 
 }  // namespace
+
+bool are_words(const Tensor& tensor) {
+  if (tensor.stride[1] != 1 || tensor.size[1] % kWord != 0) return false;
+  for (const int dimension : {0, 2, 3})
+    if (tensor.size[dimension] > 1 && tensor.stride[dimension] % kWord != 0) return false;
+  return true;
+}
 
 Set set_of(const Problem& problem) {
   const int64_t c = problem.c_per_group(), k = problem.k_per_group();
@@ -181,16 +177,19 @@ int boxes_at_once(const Problem& problem, const Tile& tile, const Device& device
 // best.
 double microseconds(const Problem& problem, const Tile& tile, const Device& device) {
   constexpr double kMatrices = 0.00089, kCopy = 0.00018, kStore = 0.00099, kFilter = 0.0006;
-  constexpr double kAlone = 0.65;   // boxes' worth of work that nothing hides
-  constexpr double kDown = 0.0225;  // a pixel of a thread's columns
+  constexpr double kLoad = 0.0012, kScatter = 0.003;  // of words' elements, one by one
+  constexpr double kAlone = 0.65;                     // boxes' worth of work that nothing hides
+  constexpr double kDown = 0.0225;                    // a pixel of a thread's columns
   const Set set = set_of(problem);
   const Layout layout = layout_of(problem, tile);
   const double words = double(tile.sets) * set.channels / kWord,
                filter_words = double(tile.sets) * set.filters / kWord;
   const double columns = std::ceil(layout.columns * words / kThreads);
-  const double box = kMatrices * matrices_of(problem, tile, layout) +
-                     kCopy * layout.rows * layout.columns * words +
-                     kStore * tile.strips * kStripRows * tile.columns * filter_words;
+  const double box =
+      kMatrices * matrices_of(problem, tile, layout) +
+      (are_words(problem.input) ? kCopy : kLoad) * layout.rows * layout.columns * words +
+      (are_words(problem.output) ? kStore : kScatter) * tile.strips * kStripRows * tile.columns *
+          filter_words;
   const int at_once = boxes_at_once(problem, tile, device);
   const double blocks = double(slabs_of(problem, tile)) * at_once;
   const double together =

@@ -27,6 +27,9 @@ struct Set {
   int groups, channels, filters;
 };
 
+/// Whether its channels are words, whatever the address.
+bool are_words(const Tensor& tensor);
+
 /// Of groups of up to kMostSet channels and filters.
 Set set_of(const Problem& problem);
 
