@@ -46,7 +46,7 @@ using cuda::fused::Instructions;
 /// one, so that a plain kernel is done before them with few products of small windows, and with these alone.
 bool is_large(const Problem& problem) {
   constexpr double kSmallProducts = 1 << 22;
-  constexpr int64_t kSmallWindow = 32;
+  constexpr int64_t kSmallWindow = 4;
   const double products = double(problem.output.elements()) * double(problem.window_elements());
   return !cuda::implicit_gemm::is_for_tiles(problem) &&
          (problem.window_elements() >= kSmallWindow || products > kSmallProducts);

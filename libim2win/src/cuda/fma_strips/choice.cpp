@@ -37,7 +37,7 @@ bool is_for_strips(const Problem& problem) {
       products <= kFewProducts)
     return true;
   if (!is_float32) {
-    if (has_taps && k <= kFew && window <= 128) return true;
+    if (has_taps && k <= kFew && window <= (k <= kVeryFew ? 256 : 128)) return true;
     // Of a pixel's few channels: others have most of theirs in vain.
     if (!has_taps && !has_steps && problem.dtype != IM2WIN_FLOAT32 && channels <= kSome &&
         problem.input.stride[1] == 1 && problem.output.stride[1] == 1 && k * channels <= 48)
@@ -54,7 +54,6 @@ bool is_for_strips(const Problem& problem) {
 
 /// Little to do, for which it needs but one kernel, of little start-up; or much less than others make of it.
 bool is_quick(const Problem& problem) {
-  if (problem.math == IM2WIN_MATH_TF32) return false;
   if (problem.groups == 1 && problem.window_elements() == problem.c) return false;
   return microseconds(problem) < grouped::least_microseconds(problem);
 }

@@ -15,7 +15,7 @@ bool is_faster_than_strips(const Problem& problem) {
 }
 
 bool is_faster(const Problem& problem) {
-  if (problem.math == IM2WIN_MATH_TF32 || !refusal(problem).empty()) return false;
+  if (!refusal(problem).empty()) return false;
   const double time = microseconds(problem);
   const bool have_tensor_cores =
       problem.dtype != IM2WIN_FLOAT32 || problem.math != IM2WIN_MATH_IEEE;

@@ -133,10 +133,12 @@ double stem_microseconds(const Problem& problem) {
     return band_microseconds(problem, rows);
   constexpr int64_t kChunk = 56;
   const bool is_float32 = problem.dtype == IM2WIN_FLOAT32;
+  const bool is_tf32 = is_float32 && !is_split(problem);
   const bool is_dense = problem.r == stem::kDenseTaps && problem.s == stem::kDenseTaps,
              overlaps = problem.stride_h < problem.r || problem.stride_w < problem.s;
-  const double pixel =
-      is_float32 ? (is_dense || !overlaps ? 0.09 : 0.14) : (is_dense ? 0.055 : 0.075);
+  const double pixel = is_tf32      ? 0.075
+                       : is_float32 ? (is_dense || !overlaps ? 0.09 : 0.14)
+                                    : (is_dense ? 0.055 : 0.075);
   const double pixels = double(problem.n * problem.p) * double(round_up(problem.q, kChunk));
   return (is_split(problem) ? 9
           : is_float32      ? 6
@@ -144,12 +146,29 @@ double stem_microseconds(const Problem& problem) {
          kNanosecond * pixel * pixels * double(ceil_div(problem.k_per_group(), kFilters));
 }
 
+/// Of im2win_fused in TF32: lines of a tile's pixels come and its outputs leave, whatever there is to multiply. (Of 40
+/// times of 6 to 90 us on an H200 half are within 12 %.)
+double line_microseconds(const Problem& problem) {
+  const double pixel = (0.05 + 0.0006 * double(problem.c) + 0.0008 * double(problem.k)) *
+                       (reads_odd_lines(problem) ? 1.6 : 1);
+  return line_start(problem) + kNanosecond * pixel * double(problem.output_pixels());
+}
+
+/// Whether pixels of TF32 come and leave in whole words of neighbours.
+bool has_word_pixels(const Problem& problem) {
+  return problem.dtype == IM2WIN_FLOAT32 && !is_split(problem) && is_pixel(problem) &&
+         problem.input.stride[1] == 1 && problem.c % kLineWord == 0 && problem.k % kLineWord == 0;
+}
+
 /// Of im2win_fused: a window's operands take as long to make for each 64 filters, however few its taps. 16-bit pixels are
 /// operands where they are.
 double operand_microseconds(const Problem& problem) {
   const bool is_float32 = problem.dtype == IM2WIN_FLOAT32;
   const Problem merged = with_merged_groups(problem, kFilters);
-  if (reads_lines(problem)) return 0;
+  if (reads_lines(problem)) return line_microseconds(problem);
+  if (has_word_pixels(problem))
+    return 5 + kNanosecond * 0.06 * double(problem.output_pixels()) *
+                   double(ceil_div(problem.k, kFilters));
   if (!is_float32 && merged.groups == 1 &&
       (implicit_gemm::split_k::window_copy(problem) > 1 || pixels_of_rows(problem) > 0))
     return 0;
