@@ -127,6 +127,37 @@ void check_choice() {
     expect(is_faster(layer(64, 32, c, c, 28, 3, 2)), "with a stride");
   }
   expect(!is_faster(layer(64, 4, 64, 64, 28)), "wide groups are for im2win_fused");
+  const auto planes = [](int64_t n, int64_t groups, int64_t c, int64_t size) {
+    Problem problem = layer(n, groups, c, c, size);
+    problem.input = problem.output = dense(n, groups * c, size, size, false);
+    problem.filter = dense(groups * c, c, 3, 3, false);
+    return problem;
+  };
+  for (const int64_t n : {1, 32, 128}) {
+    expect(is_faster(planes(n, 55, 8, 14)), "RegNet in NCHW, groups that do not merge");
+    expect(is_faster(planes(n, 37, 24, 7)), "or make no 64 channels");
+  }
+  expect(is_faster(planes(32, 32, 32, 7)), "small planes");
+  expect(!is_faster(planes(128, 32, 8, 28)), "many larger ones are for im2win_fused");
+}
+
+/// Of filters of one channel.
+void check_choice_of_single_channels() {
+  const auto is_chosen = [](int64_t n, int64_t c, const auto& change) {
+    Problem problem = layer(n, c, 1, 1, 80);
+    change(problem);
+    return grouped::is_faster_than_depthwise(problem);
+  };
+  const auto leave = [](Problem&) {};
+  expect(is_chosen(32, 8, leave) && is_chosen(32, 16, leave), "few channels in NHWC");
+  expect(is_chosen(32, 16, [](Problem& p) { p.activation = IM2WIN_RELU; }), "with a clamp");
+  expect(!is_chosen(1, 16, leave), "not of single images");
+  expect(!is_chosen(32, 32, leave), "nor many channels");
+  expect(!is_chosen(32, 16, [](Problem& p) { p.activation = IM2WIN_SILU; }), "nor with SiLU");
+  expect(!is_chosen(32, 16, [](Problem& p) { p.input = dense(32, 16, 80, 80, false); }),
+         "nor in NCHW");
+  expect(!is_chosen(32, 16, [](Problem& p) { p = layer(32, 2, 8, 8, 80); }),
+         "nor of several channels a group");
 }
 
 }  // namespace
@@ -137,6 +168,7 @@ int main() {
   check_refusals();
   check_copies();
   check_choice();
+  check_choice_of_single_channels();
   std::printf("%d wrong\n", failures);
   return failures == 0 ? 0 : 1;
 }

@@ -100,14 +100,25 @@ std::string refusal_of_operands(const Problem& problem) {
   return std::max(problem.stride_h, problem.stride_w) > kMostPixels ? kNoRoom : "";
 }
 
+bool have_words(const Problem& problem) {
+  return are_words(problem.input) && are_words(problem.output);
+}
+
 /// Whether so many microseconds, infinitely many of what is refused, are fewer than im2win_fused's: more than estimated,
-/// as that knows nothing of strides, nor of groups that make no 64 channels.
+/// as that knows nothing of strides, nor of groups that make no 64 channels, nor of planes.
 bool is_faster(const Problem& problem, double time) {
-  constexpr double kMerged = 1.15, kStrided = 1.5, kOdd = 2.5;
+  constexpr double kMerged = 1.15, kStrided = 1.5, kPlanes = 1.6, kOddPlanes = 2, kOdd = 2.5;
   if (!std::isfinite(time)) return false;
   const bool has_steps = problem.stride_h > 1 || problem.stride_w > 1;
-  const bool is_odd = kMostSlab % set_of(problem).channels != 0;
-  return time < (is_odd ? kOdd : has_steps ? kStrided : kMerged) * fused::microseconds(problem);
+  const Set set = set_of(problem);
+  const bool is_odd = kMostSlab % set.channels != 0 ||
+                      problem.groups % (kMostSlab / set.channels * set.groups) != 0;
+  const bool has_odd_planes = problem.h * problem.w % kWord != 0;
+  const double longer = is_odd                 ? kOdd
+                        : !have_words(problem) ? (has_odd_planes ? kOddPlanes : kPlanes)
+                        : has_steps            ? kStrided
+                                               : kMerged;
+  return time < longer * fused::microseconds(problem);
 }
 
 }  // namespace
@@ -173,32 +184,39 @@ int boxes_at_once(const Problem& problem, const Tile& tile, const Device& device
   return static_cast<int>(even(boxes, std::clamp(places / slabs_of(problem, tile), 1, boxes)));
 }
 
-// Fitted to 2591 times of 23 layers on an H200: half of them are within 6 %, and tiles chosen so took 4 % longer than the
-// best.
+// Fitted to 2591 times of 23 layers of words on an H200: half of them are within 6 %, and tiles chosen so took 4 % longer
+// than the best; what is loaded element by element, to 71 times of 24 layers in NCHW, which are off by 5 % in the root
+// mean square. Filters that are loaded so are waited for, whatever there is beside.
 double microseconds(const Problem& problem, const Tile& tile, const Device& device) {
   constexpr double kMatrices = 0.00089, kCopy = 0.00018, kStore = 0.00099, kFilter = 0.0006;
-  constexpr double kLoad = 0.0012, kScatter = 0.003;  // of words' elements, one by one
-  constexpr double kAlone = 0.65;                     // boxes' worth of work that nothing hides
-  constexpr double kDown = 0.0225;                    // a pixel of a thread's columns
+  constexpr double kLoad = 0.00087, kScatter = 0.00075, kLoadedFilter = 0.04;
+  constexpr double kAlone = 0.65, kAloneLoaded = 1.44;  // boxes' worth of work that nothing hides
+  constexpr double kDown = 0.0225;                      // a pixel of a thread's columns
+  constexpr double kLoadedWord = 0.0735;                // a thread's
+  const bool copies = are_words(problem.input);
   const Set set = set_of(problem);
   const Layout layout = layout_of(problem, tile);
   const double words = double(tile.sets) * set.channels / kWord,
                filter_words = double(tile.sets) * set.filters / kWord;
-  const double columns = std::ceil(layout.columns * words / kThreads);
-  const double box =
-      kMatrices * matrices_of(problem, tile, layout) +
-      (are_words(problem.input) ? kCopy : kLoad) * layout.rows * layout.columns * words +
-      (are_words(problem.output) ? kStore : kScatter) * tile.strips * kStripRows * tile.columns *
-          filter_words;
+  const double box_words = layout.rows * layout.columns * words;
+  const double box = kMatrices * matrices_of(problem, tile, layout) +
+                     (copies ? kCopy : kLoad) * box_words +
+                     (are_words(problem.output) ? kStore : kScatter) * tile.strips * kStripRows *
+                         tile.columns * filter_words;
+  const double waits = copies ? kDown * std::ceil(layout.columns * words / kThreads) * layout.rows
+                              : kLoadedWord * std::ceil(box_words / kThreads);
   const int at_once = boxes_at_once(problem, tile, device);
   const double blocks = double(slabs_of(problem, tile)) * at_once;
   const double together =
       std::min(std::ceil(blocks / device.multiprocessors), double(resident(layout, device)));
   const double rounds = std::ceil(blocks / device.multiprocessors / together);
-  const double filters = kFilter * filter_words * layout.steps * tile.tap_rows * 2 * kWord;
+  const double all_filter_words = filter_words * kWord * layout.steps * tile.tap_rows * 2;
+  const double filters = filter_copy(problem, nullptr) > 1
+                             ? together * kFilter * all_filter_words
+                             : kLoadedFilter * std::ceil(all_filter_words * kWord / kThreads);
   const auto boxes = double(ceil_div(boxes_of(problem, tile), at_once));
-  const double work = together * filters +
-                      rounds * boxes * ((together + kAlone) * box + kDown * columns * layout.rows);
+  const double alone = copies ? kAlone : kAloneLoaded;
+  const double work = filters + rounds * boxes * ((together + alone) * box + waits);
   return kStart + std::max(work, memory_microseconds(problem));
 }
 
@@ -232,6 +250,17 @@ int filter_copy(const Problem& problem, const void* filter) {
 }
 
 bool is_faster(const Problem& problem) { return is_faster(problem, microseconds(problem)); }
+
+bool is_faster_than_depthwise(const Problem& problem) {
+  constexpr int64_t kFewChannels = 16, kManyPixels = 1 << 16;
+  const auto is_step = [](int64_t stride) { return stride == 1 || stride == 2; };
+  return problem.groups == problem.c && problem.k == problem.c && problem.c <= kFewChannels &&
+         problem.r == 3 && problem.s == 3 && is_step(problem.stride_h) &&
+         is_step(problem.stride_w) && problem.n * problem.h * problem.w >= kManyPixels &&
+         have_words(problem) && problem.alpha == 1 && !problem.has_residual &&
+         (problem.activation == IM2WIN_IDENTITY || problem.activation == IM2WIN_RELU) &&
+         refusal(problem).empty();
+}
 
 double least_microseconds(const Problem& problem) {
   const double time = microseconds(problem);
