@@ -93,6 +93,17 @@ PHASES = [
     Problem(c=1, h=2, w=2, k=3, r=5, s=5, stride=(4, 3), padding=((6, 7), (8, 4))),
 ]
 
+# Rows that are fewer than threads, whose parts are padded or not, or see nothing but padding; and
+# planes of few pieces, whose filters are shared out, of an odd number the last ones summed again.
+PARTS = [
+    Problem(c=3, h=1, w=700, k=20, r=1, s=16, padding=((0, 0), (8, 7))),
+    Problem(c=40, h=1, w=1030, k=33, r=1, s=5, padding=((0, 0), (3, 0))),
+    Problem(c=200, h=1, w=1111, k=5, r=1, s=7, dilation=(1, 5)),
+    Problem(c=5, h=3, w=1400, k=70, stride=(1, 2), padding=((0, 0), (1, 1))),
+    Problem(c=3, h=1, w=20, k=9, r=1, padding=((0, 0), (600, 600))),
+    *(Problem(c=21, h=8, w=8, k=k, r=1, s=1) for k in (13, 61, 64)),
+]
+
 
 def run(problem: Problem, x: Array, weight: Array, layouts: tuple[str, str], **options: Any) -> Any:
     """By im2win, with the input and the output in these layouts."""
@@ -175,6 +186,26 @@ def test_forms(problem: Problem, layout: str, dtype: str) -> None:
     x, weight = normal(problem.input_shape, dtype), normal(problem.weight_shape, dtype)
     alone = run(problem, x, weight, (layout, layout), threads=1)
     assert run(problem, x, weight, (layout, layout), threads=3).tobytes() == alone.tobytes()
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("layout", ["nchw", "nhwc", "apart"])
+@pytest.mark.parametrize("problem", PARTS, ids=str)
+def test_threads_share_rows_and_planes_out(problem: Problem, layout: str, dtype: str) -> None:
+    """With a residual and a bias, too: the bits are those of a thread alone."""
+    x, weight = normal(problem.input_shape, dtype), normal(problem.weight_shape, dtype)
+    ends = {
+        "bias": normal((problem.k,), dtype),
+        "residual": strided(normal(problem.output_shape, dtype), layout),
+    }
+    alone = run(problem, x, weight, (layout, layout), threads=1)
+    finished = run(problem, x, weight, (layout, layout), threads=1, **ends)
+    assert_convolved(alone, x, weight, problem, "im2win")
+    for threads in (2, 3, 16):
+        y = run(problem, x, weight, (layout, layout), threads=threads)
+        assert y.tobytes() == alone.tobytes()
+        y = run(problem, x, weight, (layout, layout), threads=threads, **ends)
+        assert y.tobytes() == finished.tobytes()
 
 
 @pytest.mark.parametrize("layout", ["nchw", "nhwc"])

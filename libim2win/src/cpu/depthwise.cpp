@@ -69,6 +69,8 @@ std::string refuse_depthwise(const Problem& problem) {
 }
 
 bool is_depthwise_worthwhile(const Problem& problem) {
+  // Filters of the one channel that there is are im2win's, which reads it once for several.
+  if (problem.groups == 1 && problem.k > 1) return !is_im2win_worthwhile(problem);
   const int64_t few = is_by_channels(problem) ? 4 : 16;
   return problem.k_per_group() <= few || !is_im2win_worthwhile(problem);
 }

@@ -30,6 +30,7 @@
 #include "cpu/im2win/dots.hpp"
 #include "cpu/im2win/padded_planes.hpp"
 #include "cpu/im2win/planes.hpp"
+#include "cpu/im2win/row_parts.hpp"
 #include "cpu/pair_kernels.hpp"
 #include "cpu/parallel.hpp"
 #include "cpu/sum_inside.hpp"
@@ -350,6 +351,21 @@ void Im2win<Element, Factor>::sum_part(const Chunk& chunk, const FilterTile& til
 template <class Element>
 using Converted = Im2win<Element, typename ComputeOf<Element>::Type>;
 
+std::unique_ptr<Convolution> make_windows(const Problem& problem, const Target& target) {
+  if (multiplies_pairs(problem))
+    return std::make_unique<Im2win<BFloat16, BFloat16>>(problem, target);
+  return make_form<Converted>(problem, target);
+}
+
+/// In parts of rows where these, and so many tiles of filters, are no work for all threads.
+std::unique_ptr<Convolution> in_row_parts(const Problem& problem, int64_t tiles,
+                                          const Target& target,
+                                          std::unique_ptr<Convolution> (*make)(const Problem&,
+                                                                               const Target&)) {
+  if (is_by_row_parts(problem, tiles, target.threads)) return make_row_parts(problem, target, make);
+  return make(problem, target);
+}
+
 }  // namespace
 
 std::string refuse_im2win(const Problem& problem) {
@@ -378,10 +394,9 @@ std::unique_ptr<Convolution> configure_im2win(const Problem& problem, const Targ
   if (is_by_dots(problem)) return make_im2win_dots(problem, target);
   if (is_by_planes(problem)) return make_im2win_planes(problem, target);
   if (is_by_padded_planes(problem, multiplies_pairs(problem)))
-    return make_im2win_padded_planes(problem, target);
-  if (multiplies_pairs(problem))
-    return std::make_unique<Im2win<BFloat16, BFloat16>>(problem, target);
-  return make_form<Converted>(problem, target);
+    return in_row_parts(problem, 1, target, make_im2win_padded_planes);
+  const int64_t filters = choose_kernels<float>().vector_elements * kMaxTileVectors;
+  return in_row_parts(problem, ceil_div(problem.k_per_group(), filters), target, make_windows);
 }
 
 }  // namespace im2win::cpu

@@ -1,7 +1,7 @@
 // Windows are read in place, neighbours along a row as vectors, and filters as they are, so that nothing is
 // rearranged. A task takes some rows of outputs, or a piece of a whole plane where one row of windows follows
 // the other. It goes through them by as many outputs as a register tile has, and for each through all filters
-// of the group, as long as its windows are in the first cache.
+// of the group, as long as its windows are in the first cache; where there are few pieces, through some filters.
 //
 //   workspace: bias of each filter
 
@@ -75,6 +75,11 @@ class Im2winPlanes final : public Convolution {
   void run(const Buffers& buffers, void*) const override;
 
  private:
+  /// Of a group.
+  struct Filters {
+    int64_t begin, end;
+  };
+
   /// Neighbouring outputs of a group's planes.
   struct Tile {
     int64_t group;
@@ -82,8 +87,11 @@ class Im2winPlanes final : public Convolution {
     Compute* output;       // of the group's first filter
   };
 
-  void sum_piece(const Buffers& buffers, int64_t index) const;
-  void sum_tile(const Buffers& buffers, const Tile& place, int64_t vectors) const;
+  int64_t filter_parts(int64_t pieces) const;
+  Filters filters_of(int64_t part, int64_t parts) const;
+  void sum_piece(const Buffers& buffers, int64_t index, const Filters& filters) const;
+  void sum_tile(const Buffers& buffers, const Tile& place, const Filters& filters,
+                int64_t vectors) const;
 
   Problem problem_;
   Target target_;
@@ -103,15 +111,35 @@ void Im2winPlanes<Compute>::run(const Buffers& buffers, void*) const {
   const int64_t pieces = d.n * d.groups * runs_ * ceil_div(run_, piece_);
   const int64_t most = std::clamp<int64_t>(pieces / (kTasksOfThread * target_.threads), 1,
                                            kMostTaskOutputs / piece_);
-  parallel_for(ceil_div(pieces, most), target_.threads, [&](int64_t task, int32_t) {
-    const int64_t end = std::min((task + 1) * most, pieces);
-    for (int64_t piece = task * most; piece < end; ++piece) sum_piece(buffers, piece);
+  const int64_t parts = filter_parts(pieces);
+  parallel_for(ceil_div(pieces, most) * parts, target_.threads, [&](int64_t task, int32_t) {
+    const int64_t begin = task / parts * most, end = std::min(begin + most, pieces);
+    const Filters filters = filters_of(task % parts, parts);
+    for (int64_t piece = begin; piece < end; ++piece) sum_piece(buffers, piece, filters);
     if (streams_) std::atomic_thread_fence(std::memory_order_seq_cst);
   });
 }
 
+/// Several where pieces alone would leave threads without an even share.
 template <class Compute>
-void Im2winPlanes<Compute>::sum_piece(const Buffers& buffers, int64_t index) const {
+int64_t Im2winPlanes<Compute>::filter_parts(int64_t pieces) const {
+  constexpr int64_t kFewTasks = 4;  // of a thread
+  if (target_.threads == 1 || pieces >= kFewTasks * target_.threads) return 1;
+  const int64_t most = problem_.k_per_group() / (2 * kTileFilters);
+  return std::clamp<int64_t>(ceil_div(kFewTasks * target_.threads, std::max<int64_t>(pieces, 1)), 1,
+                             std::max<int64_t>(most, 1));
+}
+
+/// Whole tiles. The last part has two at least, as a filter may be summed in both.
+template <class Compute>
+auto Im2winPlanes<Compute>::filters_of(int64_t part, int64_t parts) const -> Filters {
+  const int64_t all = problem_.k_per_group(), share = all / kTileFilters / parts * kTileFilters;
+  return {part * share, part + 1 < parts ? (part + 1) * share : all};
+}
+
+template <class Compute>
+void Im2winPlanes<Compute>::sum_piece(const Buffers& buffers, int64_t index,
+                                      const Filters& filters) const {
   const Problem& d = problem_;
   const int64_t per_run = ceil_div(run_, piece_);
   const int64_t p = index / per_run % runs_;
@@ -127,14 +155,14 @@ void Im2winPlanes<Compute>::sum_piece(const Buffers& buffers, int64_t index) con
         std::min<int64_t>(ceil_div(end - i, kernels_.vector_elements), kernels_.max_tile_vectors);
     // The last tile of a run makes some outputs again.
     const int64_t first = std::min(i, run_ - vectors * kernels_.vector_elements);
-    sum_tile(buffers, {group, input + first, output + first}, vectors);
+    sum_tile(buffers, {group, input + first, output + first}, filters, vectors);
     i += vectors * kernels_.vector_elements;
   }
 }
 
 template <class Compute>
 void Im2winPlanes<Compute>::sum_tile(const Buffers& buffers, const Tile& place,
-                                     int64_t vectors) const {
+                                     const Filters& share, int64_t vectors) const {
   const Problem& d = problem_;
   const int64_t k_per_group = d.k_per_group();
   const int64_t elements = vectors * kernels_.vector_elements;
@@ -147,8 +175,8 @@ void Im2winPlanes<Compute>::sum_tile(const Buffers& buffers, const Tile& place,
   tile.range = range_;
   tile.streams = streams_;
   const int64_t even_filters = k_per_group / kFilterStep * kFilterStep;
-  for (int64_t k = 0, filters; k < k_per_group; k += filters) {
-    filters = std::min(round_up(std::min<int64_t>(kTileFilters, k_per_group - k), kFilterStep),
+  for (int64_t k = share.begin, filters; k < share.end; k += filters) {
+    filters = std::min(round_up(std::min<int64_t>(kTileFilters, share.end - k), kFilterStep),
                        even_filters);
     const int64_t first =
         std::min(k, k_per_group - filters);  // of an odd number one is summed again
@@ -157,7 +185,7 @@ void Im2winPlanes<Compute>::sum_tile(const Buffers& buffers, const Tile& place,
     tile.bias = static_cast<const Compute*>(buffers.workspace) + filter;
     tile.output = place.output + first * tile.output_stride;
     // Each group of filters asks for a line of what the next tile sees.
-    const int64_t line = k / kTileFilters * kernels_.vector_elements;
+    const int64_t line = (k - share.begin) / kTileFilters * kernels_.vector_elements;
     tile.next = place.input + elements + std::min(line, elements);
     kernels_.sum_planes[vectors - 1][filters / kFilterStep - 1](tile);
   }
