@@ -2,6 +2,7 @@
 
     python bench/networks.py --dtype fp16 --layout NHWC --json bench/results/FILE.json
     python bench/networks.py --device cpu --batch 1
+    python bench/networks.py --layers bench/more_networks.txt    # of other networks
 
 Random data; outputs of the first images are checked against float64 before they are timed. On a
 GPU times are a call's in a CUDA graph, for as many images, up to --batch, as make 60 million
@@ -67,8 +68,8 @@ class Layer:
         return self.channels * self.size[0] * self.size[1] + self.filters * height * width
 
 
-def layers() -> list[Layer]:
-    lines = [line for line in _LAYERS.read_text().splitlines() if not line.startswith("#")]
+def layers(file: Path = _LAYERS) -> list[Layer]:
+    lines = [line for line in file.read_text().splitlines() if not line.startswith("#")]
     networks = re.split(r"\n(?=\S)", "\n".join(lines))
     return [
         parse(network, " ".join(text.split()))
@@ -105,17 +106,19 @@ def main(
     dtype: Annotated[str, typer.Option(help=f"of {', '.join(DTYPES)}")] = "fp32",
     layout: Annotated[str, typer.Option(help=f"of {', '.join(MEMORY_FORMATS)}")] = "NCHW",
     batch: Annotated[int, typer.Option(help="images at most")] = 128,
+    layers_file: Annotated[Path, typer.Option("--layers", help="a list of layers")] = _LAYERS,
     only: Annotated[str, typer.Option(help="comma-separated networks; all if empty")] = "",
     json_file: Annotated[Path | None, typer.Option("--json", help="write the results here")] = None,
 ) -> None:
     require_known("--device", device, ("cuda", "cpu"))
     require_known("--dtype", dtype, DTYPES)
     require_known("--layout", layout, MEMORY_FORMATS)
-    networks = some("--only", only, {layer.network: None for layer in layers()})
+    listed = layers(layers_file)
+    networks = some("--only", only, {layer.network: None for layer in listed})
     torch.backends.cudnn.benchmark = True
     torch.backends.cudnn.allow_tf32 = dtype == "tf32"
     console = Console()
-    picked = [layer for layer in layers() if layer.network in networks]
+    picked = [layer for layer in listed if layer.network in networks]
     progress = track(picked, description="layers", console=console)
     rows = [measure(layer, device, dtype, layout, batch) for layer in progress]
     console.print(_of_networks(rows))
