@@ -1,8 +1,10 @@
 #include "cpu/im2win/row_parts.hpp"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
+#include "checked.hpp"
 #include "cpu/parallel.hpp"
 
 namespace im2win::cpu {
@@ -11,6 +13,8 @@ namespace {
 constexpr int64_t kLeastColumns = 256;    // of outputs, of a part
 constexpr int64_t kPartsOfThread = 2;     // so that no thread waits long for another
 constexpr int64_t kColumnsTogether = 64;  // whole vectors and lines of a cache
+// Each part has a packed filter of its own, as it may lie in memory in another way.
+constexpr int64_t kMostFilterElements = int64_t{1} << 21;  // of all
 
 /// Outputs from column `output` on, of what is in the input from column `input` on.
 struct Part {
@@ -102,6 +106,8 @@ bool is_by_row_parts(const Problem& problem, int64_t tiles, int32_t threads) {
   constexpr int64_t kMostIdle = 4;  // less than one in so many of the threads
   const int64_t rows = problem.n * problem.p * problem.groups, tasks = rows * tiles;
   return rows > 0 && rows < threads && problem.q >= 2 * kLeastColumns &&
+         !exceeds(kMostFilterElements, {problem.k, problem.c_per_group(), problem.r, problem.s,
+                                        kPartsOfThread * threads}) &&
          kMostIdle * (round_up(tasks, threads) - tasks) >= round_up(tasks, threads);
 }
 
