@@ -73,8 +73,7 @@ bool is_for_pointwise(const Problem& problem) {
 }
 
 bool is_for_grouped(const Problem& problem) {
-  return cuda::grouped::is_faster_than_depthwise(problem) ||
-         (!cuda::implicit_gemm::is_for_tiles(problem) && cuda::grouped::is_faster(problem));
+  return !cuda::implicit_gemm::is_for_tiles(problem) && cuda::grouped::is_faster(problem);
 }
 
 bool is_for_fused(const Problem& problem) {
@@ -88,8 +87,7 @@ bool is_for_stem(const Problem& problem) {
 /// Filters of one channel share its windows, of which depthwise makes nothing: im2win_fused merges groups, and takes
 /// a tenth of the time of eight filters a channel. It does not take small windows in float32, nor float64.
 bool is_for_depthwise(const Problem& problem) {
-  if (problem.k_per_group() == 1)
-    return !is_depthwise_for_fma(problem) && !cuda::grouped::is_faster_than_depthwise(problem);
+  if (problem.k_per_group() == 1) return !is_depthwise_for_fma(problem);
   if (problem.c == 1) return false;
   if (problem.dtype == IM2WIN_FLOAT64) return true;
   return problem.dtype == IM2WIN_FLOAT32 && problem.k_per_group() == 2 &&

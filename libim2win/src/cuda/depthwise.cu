@@ -25,6 +25,7 @@
 #include "cuda/depthwise/whole_planes.cuh"
 #include "cuda/depthwise/windows.cuh"
 #include "cuda/device.hpp"
+#include "cuda/grouped/tile.hpp"
 
 namespace im2win::cuda {
 namespace {
@@ -281,6 +282,9 @@ std::unique_ptr<Convolution> configure_windows(const Problem& images, const Targ
 template <class Element>
 std::unique_ptr<Convolution> configure_mma(const Problem& problem, const Target& target,
                                            bool is_pixel_major) {
+  if (is_pixel_major && grouped::is_faster_than_depthwise(problem) &&
+      ptx_version(depthwise_planes_mma_kernel<Element, 3, false>) >= 80)
+    return configure_grouped(problem, target);
   if (is_pixel_major)
     return has_slices_window(problem) ? configure_mma_slices<Element>(problem, target) : nullptr;
   if (auto matrix = configure_plane_matrix<Element>(problem, target)) return matrix;

@@ -256,8 +256,9 @@ bool is_faster_than_depthwise(const Problem& problem) {
   const auto is_step = [](int64_t stride) { return stride == 1 || stride == 2; };
   return problem.groups == problem.c && problem.k == problem.c && problem.c <= kFewChannels &&
          problem.r == 3 && problem.s == 3 && is_step(problem.stride_h) &&
-         is_step(problem.stride_w) && problem.n * problem.h * problem.w >= kManyPixels &&
-         have_words(problem) && problem.alpha == 1 && !problem.has_residual &&
+         is_step(problem.stride_w) && problem.dilation_h == 1 && problem.dilation_w == 1 &&
+         problem.n * problem.h * problem.w >= kManyPixels && have_words(problem) &&
+         problem.alpha == 1 && !problem.has_residual &&
          (problem.activation == IM2WIN_IDENTITY || problem.activation == IM2WIN_RELU) &&
          refusal(problem).empty();
 }

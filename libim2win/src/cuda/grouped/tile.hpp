@@ -91,8 +91,8 @@ int filter_copy(const Problem& problem, const void* filter);
 
 /// Whether it is faster than im2win_fused.
 bool is_faster(const Problem& problem);
-/// Whether it is faster than `depthwise`, which is made for more channels: with a filter each of 8 or 16 in NHWC, of
-/// which it takes 0.5 to 0.7 of the time (an H200).
+/// Whether it is faster than the kernels of `depthwise`, which are made for more channels: with a filter each of 8 or 16
+/// in NHWC, of which it takes 0.5 to 0.7 of the time (an H200).
 bool is_faster_than_depthwise(const Problem& problem);
 
 /// Estimated, on an H200.
