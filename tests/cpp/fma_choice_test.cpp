@@ -59,11 +59,13 @@ void check_quick() {
   expect(!is_chosen(dense_layer(1, 1, 28, 20, 5)), "nor with little of anything");
   expect(is_chosen(dense_layer(1, 3, 96, 64, 3, 1)), "before im2win_stem");
   expect(!is_chosen(dense_layer(4, 3, 96, 64, 3, 1)), "but not of more images");
-  expect(is_chosen(in_groups(dense_layer(1, 256, 28, 256, 3, 1), 32), IM2WIN_FLOAT16), "16 bits");
+  expect(is_chosen(in_groups(dense_layer(1, 160, 28, 160, 3, 1), 32), IM2WIN_FLOAT16), "16 bits");
+  expect(!is_chosen(in_groups(dense_layer(1, 256, 28, 256, 3, 1), 32), IM2WIN_FLOAT16),
+         "but not what `grouped` takes");
   expect(!is_chosen(dense_layer(1, 16, 55, 64, 3, 1), IM2WIN_BFLOAT16), "and less than in float32");
   Problem rounded = in_groups(dense_layer(1, 128, 56, 128, 3, 1), 32);
   rounded.math = IM2WIN_MATH_TF32;
-  expect(!is_chosen(rounded), "not in TF32");
+  expect(is_chosen(rounded), "and in TF32");
 }
 
 /// Few filters, or windows of few elements.

@@ -111,7 +111,7 @@ void check_choice() {
   expect(!is_faster(with(IM2WIN_BFLOAT16, layer(2, 1, 572, 64, 3))), "nor many filters");
   Problem rounded = layer(2, 1, 572, 64, 3);
   rounded.math = IM2WIN_MATH_TF32;
-  expect(!is_faster(rounded), "nor TF32");
+  expect(is_faster(rounded), "but of TF32");
   Problem precise = layer(16, 3, 224, 64, 3, 1);
   precise.math = IM2WIN_MATH_IEEE;
   expect(is_faster(precise), "ieee, which tensor cores do not know");
