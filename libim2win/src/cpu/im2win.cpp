@@ -359,11 +359,10 @@ std::unique_ptr<Convolution> make_windows(const Problem& problem, const Target& 
 
 /// In parts of rows where these, and so many tiles of filters, are no work for all threads.
 std::unique_ptr<Convolution> in_row_parts(const Problem& problem, int64_t tiles,
-                                          const Target& target,
-                                          std::unique_ptr<Convolution> (*make)(const Problem&,
-                                                                               const Target&)) {
-  if (is_by_row_parts(problem, tiles, target.threads)) return make_row_parts(problem, target, make);
-  return make(problem, target);
+                                          const Target& target, Configure configure) {
+  if (is_by_row_parts(problem, tiles, target.threads))
+    return make_row_parts(problem, target, configure);
+  return configure(problem, target);
 }
 
 }  // namespace

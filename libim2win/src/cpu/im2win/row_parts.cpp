@@ -44,7 +44,7 @@ std::vector<Part> parts_of(const Problem& problem, int32_t threads) {
 class RowParts final : public Convolution {
  public:
   RowParts(const Problem& problem, const Target& target, std::vector<Part> parts,
-           std::unique_ptr<Convolution> (*configure)(const Problem&, const Target&))
+           Configure configure)
       : problem_(problem), target_(target), parts_(std::move(parts)) {
     for (const Part& part : parts_) {
       convolutions_.push_back(configure(part.problem, {target.device, 1}));
@@ -111,9 +111,8 @@ bool is_by_row_parts(const Problem& problem, int64_t tiles, int32_t threads) {
          kMostIdle * (round_up(tasks, threads) - tasks) >= round_up(tasks, threads);
 }
 
-std::unique_ptr<Convolution> make_row_parts(
-    const Problem& problem, const Target& target,
-    std::unique_ptr<Convolution> (*configure)(const Problem& problem, const Target& target)) {
+std::unique_ptr<Convolution> make_row_parts(const Problem& problem, const Target& target,
+                                            Configure configure) {
   std::vector<Part> parts = parts_of(problem, target.threads);
   const auto sees_input = [](const Part& part) { return part.problem.w > 0; };
   if (!std::all_of(parts.begin(), parts.end(), sees_input)) return configure(problem, target);

@@ -11,10 +11,12 @@ namespace im2win::cpu {
 /// filters are shared out among them, these are no even shares either.
 bool is_by_row_parts(const Problem& problem, int64_t tiles, int32_t threads);
 
+/// What makes a part's convolution, as it would the whole's.
+using Configure = decltype(Algorithm::configure);
+
 /// Each part as a problem of its own, on a thread. Sums are the same as those of whole rows, bit by bit, if
 /// `configure` makes them alike whatever the width.
-std::unique_ptr<Convolution> make_row_parts(
-    const Problem& problem, const Target& target,
-    std::unique_ptr<Convolution> (*configure)(const Problem& problem, const Target& target));
+std::unique_ptr<Convolution> make_row_parts(const Problem& problem, const Target& target,
+                                            Configure configure);
 
 }  // namespace im2win::cpu
