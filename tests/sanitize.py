@@ -34,7 +34,8 @@ WINDOW = ("stride", "padding", "dilation", "groups")  # as im2win.reference call
 KINDS = {**{dtype: (dtype, "fp32") for dtype in DTYPES}, "tf32": ("float32", "tf32")}
 
 LAYOUTS = (lib.IM2WIN_NCHW, lib.IM2WIN_NHWC)
-TF32 = ("im2win_stem", "implicit_gemm_tiled")  # have kernels for it, beside im2win_fused
+# Have kernels for it, beside im2win_fused.
+TF32 = ("im2win_stem", "implicit_gemm_tiled", "pointwise_planes")
 TRANSFORM = "transform"  # im2win_transform, beside the algorithms
 
 

@@ -11,9 +11,9 @@ def twice(*problems: Problem) -> list[Problem]:
 
 
 # Between them they take every compiled tile of im2win, im2win_fused, im2win_fused_mma,
-# im2win_stem, im2win_fma, grouped and pointwise on an H200, and every way of staging: boxes and
-# runs, rows and strips, with raw lines and without, one slab and several, filters that stay and
-# that come by turns, packed and in place, one image a tile and more.
+# im2win_stem, im2win_fma, grouped, pointwise and pointwise_planes on an H200, and every way of
+# staging: boxes and runs, rows and strips, with raw lines and without, one slab and several,
+# filters that stay and that come by turns, packed and in place, one image a tile and more.
 DENSE = [
     Problem(n=2, c=17, h=27, w=4, k=8, r=5, stride=(2, 2)),
     Problem(n=2, c=6, h=6, w=40, k=21, r=5, s=2, groups=3),
@@ -241,6 +241,16 @@ DENSE = [
         Problem(n=3, c=200, h=23, w=21, k=255, r=1, s=1),
         Problem(n=2, c=129, h=20, w=9, k=330, r=1, s=1),
         Problem(n=2, c=64, h=20, w=9, k=333, r=1, s=1),
+    ),
+    # Of pointwise_planes, passes of one, two and four times 16 filters, several passes, and parts;
+    # words of all sizes.
+    *twice(
+        *(
+            Problem(n=2, c=4, h=h, w=w, k=k, r=1, s=1)
+            for (h, w), k in product([(200, 208), (198, 202), (199, 201)], [10, 30, 60])
+        ),
+        Problem(n=3, c=20, h=200, w=208, k=130, r=1, s=1),
+        Problem(n=2, c=37, h=20, w=21, k=100, r=1, s=1),
     ),
     # Of grouped, sets of 8 to 32 filters, of one group and of several, slabs that are not full,
     # one box a block and more, taps that share pixels and that do not.

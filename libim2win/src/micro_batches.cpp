@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "part_buffers.hpp"
+
 namespace im2win {
 namespace {
 
@@ -53,19 +55,8 @@ class MicroBatches final : public Convolution {
     return round_up(whole_->packed_filter_bytes(), kBufferAlignment);
   }
 
-  static const void* advance(const void* pointer, int64_t bytes) {
-    return static_cast<const char*>(pointer) + bytes;
-  }
-  static void* advance(void* pointer, int64_t bytes) { return static_cast<char*>(pointer) + bytes; }
-
   Buffers from_image(const Buffers& buffers, int64_t image) const {
-    const int64_t bytes = element_bytes(problem_.dtype) * image;
-    Buffers part = buffers;
-    part.input = advance(buffers.input, problem_.input.stride[0] * bytes);
-    part.output = advance(buffers.output, problem_.output.stride[0] * bytes);
-    if (problem_.has_residual)
-      part.residual = advance(buffers.residual, problem_.residual.stride[0] * bytes);
-    return part;
+    return part_buffers(buffers, problem_, 0, image, image);
   }
 
   Problem problem_;

@@ -11,6 +11,8 @@
 #include "cuda/implicit_gemm/choice.hpp"
 #include "cuda/implicit_gemm/split_k/tile.hpp"
 #include "cuda/pointwise/tile.hpp"
+#include "cuda/pointwise_planes/choice.hpp"
+#include "cuda/pointwise_planes/tile.hpp"
 #include "descriptors.hpp"
 #include "expect.hpp"
 #include "problem.hpp"
@@ -72,6 +74,12 @@ void check_choices(const Problem& problem) {
   fma_windows::is_faster(problem);
   if (pointwise::is_faster(problem))
     expect(pointwise::microseconds(problem) > 0, "a time of pointwise");
+  pointwise_planes::is_faster(problem);
+  if (pointwise_planes::refusal(problem).empty()) {
+    using namespace pointwise_planes;
+    expect(microseconds(problem, pointwise_planes::choose_tile(problem, kH200), kH200) > 0,
+           "a time of pointwise_planes");
+  }
   if (grouped::refusal(problem).empty())
     expect(grouped::microseconds(problem) > 0, "a time of grouped");
   if (problem.dtype == IM2WIN_FLOAT64) return;

@@ -129,11 +129,14 @@ __device__ __forceinline__ void named_barrier_arrive(int id, int threads) {
   asm volatile("bar.arrive %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
 
-/// To global memory, at once: the compiler was seen to take 16 bytes apart.
+/// To global memory, at once: the compiler was seen to take words apart.
 __device__ __forceinline__ void store_word(void* to, const uint4& x) {
   asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(x.x), "r"(x.y), "r"(x.z),
                "r"(x.w)
                : "memory");
+}
+__device__ __forceinline__ void store_word(void* to, const uint2& x) {
+  asm volatile("st.global.v2.b32 [%0], {%1, %2};" ::"l"(to), "r"(x.x), "r"(x.y) : "memory");
 }
 
 /// So many times some bytes further on: an instruction (PTX ISA, mad.wide), where the compiler has three of numbers that it

@@ -125,9 +125,8 @@ template <class Compute>
 int64_t Im2winPlanes<Compute>::filter_parts(int64_t pieces) const {
   constexpr int64_t kFewTasks = 4;  // of a thread
   if (target_.threads == 1 || pieces >= kFewTasks * target_.threads) return 1;
-  const int64_t most = problem_.k_per_group() / (2 * kTileFilters);
-  return std::clamp<int64_t>(ceil_div(kFewTasks * target_.threads, std::max<int64_t>(pieces, 1)), 1,
-                             std::max<int64_t>(most, 1));
+  const int64_t wanted = ceil_div(kFewTasks * target_.threads, std::max<int64_t>(pieces, 1));
+  return std::max<int64_t>(std::min(wanted, problem_.k_per_group() / (2 * kTileFilters)), 1);
 }
 
 /// Whole tiles. The last part has two at least, as a filter may be summed in both.

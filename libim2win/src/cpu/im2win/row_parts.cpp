@@ -6,6 +6,7 @@
 
 #include "checked.hpp"
 #include "cpu/parallel.hpp"
+#include "part_buffers.hpp"
 
 namespace im2win::cpu {
 namespace {
@@ -61,7 +62,7 @@ class RowParts final : public Convolution {
 
   void pack_filter(const void* filter, void* packed, void* stream) const override {
     parallel_for(count(), target_.threads, [&](int64_t i, int32_t) {
-      convolutions_[i]->pack_filter(filter, static_cast<char*>(packed) + filters_begin_[i], stream);
+      convolutions_[i]->pack_filter(filter, advance(packed, filters_begin_[i]), stream);
     });
   }
 
@@ -75,19 +76,11 @@ class RowParts final : public Convolution {
   int64_t count() const { return static_cast<int64_t>(parts_.size()); }
 
   Buffers of_part(const Buffers& buffers, int64_t i, int32_t thread) const {
-    const int64_t bytes = element_bytes(problem_.dtype);
-    const auto from = [&](const void* data, const Tensor& tensor, int64_t column) {
-      return static_cast<const char*>(data) + column * tensor.stride[3] * bytes;
-    };
+    constexpr int kColumns = 3;
     const Part& part = parts_[i];
-    Buffers own = buffers;
-    own.input = from(buffers.input, problem_.input, part.input);
-    own.filter = static_cast<const char*>(buffers.filter) + filters_begin_[i];
-    if (problem_.has_residual)
-      own.residual = from(buffers.residual, problem_.residual, part.output);
-    own.output =
-        static_cast<char*>(buffers.output) + part.output * problem_.output.stride[3] * bytes;
-    own.workspace = static_cast<char*>(buffers.workspace) + thread * workspace_bytes_;
+    Buffers own = part_buffers(buffers, problem_, kColumns, part.input, part.output);
+    own.filter = advance(buffers.filter, filters_begin_[i]);
+    own.workspace = advance(buffers.workspace, thread * workspace_bytes_);
     return own;
   }
 

@@ -11,7 +11,7 @@ namespace im2win::cuda::fused {
 
 // They fit the times of about 900 tiles of the paper's and ResNet-50's layers on an H200, those of split operands
 // of 190, and of 130 that are held, at batches of 8 to 128; those of 290 of TF32 in NCHW (of many tiles, of 700) and
-// 630 in boxes what tiles of a layer take beside each other, as those of 16 bits, of 750 in boxes, 420 of transposed
+// 1100 in boxes what tiles of a layer take beside each other, as those of 16 bits, of 750 in boxes, 420 of transposed
 // lines (and 710 for the tables of runs), of 335 of words of pixels, and 424 of TF32's windows from lines; and, on an
 // H100, of rows of pixels.
 struct CostModel::Rates {
@@ -103,18 +103,21 @@ const CostModel::Rates& CostModel::rates(const Tile& tile, bool copied) const {
                                    .stored_column = 6.3,
                                    .alone = 0.29,
                                    .last_column = 11.5};
-  static constexpr Rates kBoxedTf32 = {.norm = 8,
-                                       .batch = 220,
-                                       .slab_end = 103,
+  static constexpr Rates kBoxedTf32 = {.norm = 5.62,
+                                       .batch = 74,
+                                       .slab_end = 292,
                                        .filters = 1.0 / 41,
-                                       .unit = 0.26,
-                                       .position = 1.57,
-                                       .latency = 2020,
-                                       .filter_latency = 1445,
-                                       .word_column = 30.6,
-                                       .stored_column = 2.56,
-                                       .alone = 1,
-                                       .last_column = 21.5};
+                                       .filter_read = 32,
+                                       .unit = 0.017,
+                                       .position = 2.7,
+                                       .past_channels = 2.14,
+                                       .latency = 1836,
+                                       .filter_latency = 1042,
+                                       .word_column = 23.2,
+                                       .stored_tile = 50,
+                                       .stored_column = 9.54,
+                                       .alone = 1.49,
+                                       .last_column = 1.8};
   static constexpr Rates kPixelRows = {.norm = 1.5,
                                        .batch = 0,
                                        .slab_end = 250,

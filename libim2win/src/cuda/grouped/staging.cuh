@@ -33,27 +33,39 @@ __device__ __forceinline__ void load_biases(const Arguments<Element>& a, const S
     shared().biases[threadIdx.x] = filter < a.filters ? a.exact.outputs.bias(filter) : 0;
 }
 
+/// Of the pixels under a box: where they begin, perhaps outside the image, and the slab's first channel of the image.
+template <class Element>
+struct Corner {
+  int y, x;
+  const Element* image;
+
+  __device__ __forceinline__ Corner(const Arguments<Element>& a, const Slab& slab,
+                                    const OutputPlace& at)
+      : y(at.p * a.stride_h - a.padding_top),
+        x(at.q * a.stride_w - a.padding_left),
+        image(a.exact.input + at.n * a.exact.input_stride[0] +
+              slab.channel * a.exact.input_stride[1]) {}
+};
+
 /// Asks for the pixels under a box; what is outside the image is zero, as are channels after the last. A thread goes
 /// down a column, of a word.
 template <class Element>
 __device__ __forceinline__ void ask_for_box(const Arguments<Element>& a, const Slab& slab,
                                             const OutputPlace& at, char* box) {
   const int64_t(&stride)[4] = a.exact.input_stride;
-  const int first_y = at.p * a.stride_h - a.padding_top;
-  const int first_x = at.q * a.stride_w - a.padding_left;
-  const Element* const image = a.exact.input + at.n * stride[0] + slab.channel;
+  const Corner corner(a, slab, at);
   const int words = a.layout.columns * static_cast<int>(a.slab_words.divisor);
 #pragma unroll 1
   for (int i = threadIdx.x; i < words; i += kThreads) {
     const auto [column, word] = a.slab_words.divide(i);
     const auto [phase, number] = a.phase_columns.divide(column);
-    const int x = first_x + number * a.stride_w + phase;
+    const int x = corner.x + number * a.stride_w + phase;
     const bool is_column = unsigned(x) < unsigned(a.w) && slab.channel + word * kWord < a.channels;
     const int h = is_column ? a.h : 0;
-    const Element* from = image + first_y * stride[2] + x * stride[3] + word * kWord;
+    const Element* from = corner.image + corner.y * stride[2] + x * stride[3] + word * kWord;
     uint32_t to = ptx::shared_address(box + column * a.layout.pixel_pitch + word * kWordBytes);
 #pragma unroll 4
-    for (int y = first_y; y < first_y + a.layout.rows; ++y) {
+    for (int y = corner.y; y < corner.y + a.layout.rows; ++y) {
       ptx::copy_async_if<kWordBytes>(unsigned(y) < unsigned(h), to, from);
       from += stride[2];
       to += a.layout.row_pitch();
@@ -66,20 +78,19 @@ template <class Element>
 __device__ __forceinline__ void load_box(const Arguments<Element>& a, const Slab& slab,
                                          const OutputPlace& at, char* box) {
   const int64_t(&stride)[4] = a.exact.input_stride;
-  const int first_y = at.p * a.stride_h - a.padding_top;
-  const int first_x = at.q * a.stride_w - a.padding_left;
-  const auto* const image = reinterpret_cast<const uint16_t*>(a.exact.input + at.n * stride[0]);
+  const Corner corner(a, slab, at);
+  const auto* const image = reinterpret_cast<const uint16_t*>(corner.image);
   const int words = a.layout.rows * a.layout.columns * static_cast<int>(a.slab_words.divisor);
 #pragma unroll 2
   for (int i = threadIdx.x; i < words; i += kThreads) {
     const auto [line, column] = a.columns.divide(i);
     const auto [word, row] = a.rows.divide(line);
     const auto [phase, number] = a.phase_columns.divide(column);
-    const int y = first_y + row, x = first_x + number * a.stride_w + phase;
-    const int64_t channel = slab.channel + word * kWord;
+    const int y = corner.y + row, x = corner.x + number * a.stride_w + phase;
+    const int channel = word * kWord;
     const bool is_inside = unsigned(y) < unsigned(a.h) && unsigned(x) < unsigned(a.w);
     const int channels =
-        is_inside ? static_cast<int>(min(a.channels - channel, int64_t{kWord})) : 0;
+        is_inside ? static_cast<int>(min(a.channels - slab.channel - channel, int64_t{kWord})) : 0;
     const uint16_t* from = image + channel * stride[1] + y * stride[2] + x * stride[3];
     alignas(kWordBytes) uint16_t elements[kWord];
 #pragma unroll

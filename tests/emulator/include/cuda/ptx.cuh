@@ -28,7 +28,10 @@ void give_up_registers() {}
 template <int kRegisters>
 void take_registers() {}
 
-inline void store_word(void* to, const uint4& x) { *static_cast<uint4*>(to) = x; }
+template <class Word>
+void store_word(void* to, const Word& x) {
+  *static_cast<Word*>(to) = x;
+}
 
 inline void prefetch(const CUtensorMap&) {}
 

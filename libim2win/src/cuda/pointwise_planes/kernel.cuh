@@ -1,0 +1,76 @@
+// pointwise_planes: windows of single pixels, of few channels and filters, whose pixels are neighbours in memory. All that
+// matters is that memory is never waited for, nor anything before it is asked for the first time. Warps go from tile to
+// tile by themselves: they share filters alone.
+#pragma once
+
+#include "cuda/launch.cuh"
+#include "cuda/pointwise_planes/outputs.cuh"
+#include "cuda/pointwise_planes/products.cuh"
+#include "cuda/pointwise_planes/stream.cuh"
+
+namespace im2win::cuda::pointwise_planes {
+
+template <class Element>
+__device__ __forceinline__ void load_biases(const Arguments<Element>& a, int32_t first_filter) {
+  for (int i = ptx::thread_in_block(); i < a.tile.part_filters();
+       i += static_cast<int>(blockDim.x)) {
+    const int32_t filter = first_filter + i;
+    biases(a)[i] = filter < a.filters ? a.outputs.bias(filter) : 0;
+  }
+}
+
+/// All passes over a tile, whose first step is in this slot. The first pass waits for the steps, and asks for others. The
+/// slot of the next tile.
+template <class T>
+__device__ __forceinline__ uint32_t multiply_tile(const Arguments<typename T::Element>& a,
+                                                  Stream<T>& stream, uint32_t first_slot,
+                                                  const Writer<T>& writer) {
+  uint32_t slot;
+#pragma unroll 1
+  for (int pass = 0; pass < a.tile.passes; ++pass) {
+    const int32_t filter = pass * T::kSixteens * kProductFilters;
+    FilterRows<T> filters(a, filter);
+    Sums<T> sums = {};
+    slot = first_slot;
+#pragma unroll 1
+    for (int step = 0; step < a.tile.steps; ++step, filters.advance()) {
+      if (pass == 0) stream.wait();
+      Words<T> words;
+      stream.read(slot, words);
+      slot = stream.after(slot);
+      if (pass == 0) stream.ask();
+      add_step(filters, words, sums);
+    }
+    writer.write(sums, filter);
+  }
+  return slot;
+}
+
+template <class T>
+__global__ void __launch_bounds__(most_warps(T::kSixteens, T::kBytes) * 32)
+    pointwise_planes_kernel(const __grid_constant__ Arguments<typename T::Element> a) {
+  const auto [block, part] = a.parts.divide(static_cast<int32_t>(block_index()));
+  const int32_t first_filter = part * a.tile.part_filters();
+  // The same for a warp, which the compiler must know.
+  const int warp = __shfl_sync(~0u, ptx::thread_in_block() / 32, 0);
+  const int32_t first_tile = block * a.tile.warps + warp, stride = a.tile.blocks * a.tile.warps;
+  Stream<T> stream(a, first_tile, stride);
+  ptx::wait_for_kernel_before();
+  with_filter_words<T>(a, first_filter, [](const auto& words) { words.ask(); });
+  __pipeline_commit();
+  stream.begin();
+  load_biases(a, first_filter);
+  __pipeline_wait_prior(kStepsAhead);  // of the filters
+  if constexpr (T::kIsTf32)
+    with_filter_words<T>(a, first_filter, [](const auto& words) { words.round(); });
+  __syncthreads();
+  ptx::let_next_start();
+  uint32_t slot = stream.first_slot();
+#pragma unroll 1
+  for (int32_t tile = first_tile; tile < a.tile.tiles; tile += stride) {
+    const Writer<T> writer(a, tile, first_filter);
+    slot = multiply_tile<T>(a, stream, slot, writer);
+  }
+}
+
+}  // namespace im2win::cuda::pointwise_planes

@@ -1,0 +1,71 @@
+// How `pointwise_planes` shares a convolution of single pixels out: pixels among warps, each by itself, and filters
+// among passes over these and parts of the blocks. Plain host code: it can be tested without a GPU.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "problem.hpp"
+
+namespace im2win::cuda::pointwise_planes {
+
+/// What a warp has of a channel at a time, in neighbouring pixels of one image or of several.
+constexpr int kRowBytes = 128;
+/// What it multiplies at a time of these.
+constexpr int kStepChannels = 16;
+constexpr int kSlotBytes = kStepChannels * kRowBytes;
+/// Steps that are asked for before they are needed.
+constexpr int kStepsAhead = 3;
+/// Filters of a product.
+constexpr int kProductFilters = 16;
+constexpr int kMostSixteens = 4;
+
+/// Of a block, of which a multiprocessor has one: fewer where each has many sums. They hide from each other what they wait
+/// for.
+constexpr int most_warps(int sixteens, int element_bytes) {
+  return sixteens == kMostSixteens && element_bytes == 2 ? 8 : 16;
+}
+
+/// Pixels come and go by such words, where planes are whole ones, or by half of it, if that is more than an element.
+constexpr int kMostWordBytes = 16, kLeastWordBytes = 8;
+
+constexpr int tile_pixels(int element_bytes) { return kRowBytes / element_bytes; }
+
+/// Plain data.
+struct Tile {
+  int sixteens;  // of filters, of a pass: 1, 2 or 4
+  int passes;    // of a part
+  int parts;     // of all filters
+  int steps;     // of all channels
+  int slots;     // of a warp: steps that shared memory holds
+  int warps;     // of a block
+  int blocks;    // of a part
+  int tiles;     // of pixels, which the part's warps have in turn
+  // In shared memory, which begins with the filters.
+  int biases_begin, slots_begin, shared_bytes;
+
+  /// From a filter's channels to the next one's, in elements.
+  constexpr int filter_pitch() const { return (steps | 1) * kStepChannels; }
+  constexpr int part_filters() const { return passes * sixteens * kProductFilters; }
+};
+
+/// What a tile is chosen for.
+struct Device {
+  int multiprocessors;
+  int shared_bytes;  // of a block
+};
+inline constexpr Device kH200 = {132, 227 * 1024};
+
+/// How many pixels, at most `word`, words of planes may have, which begin after so many elements.
+int word_of(const Tensor& tensor, int64_t begin, int word);
+
+/// "" or why not.
+std::string refusal(const Problem& problem);
+
+/// The tile that is estimated to be the fastest.
+Tile choose_tile(const Problem& problem, const Device& device);
+
+/// Estimated, on an H200.
+double microseconds(const Problem& problem, const Tile& tile, const Device& device);
+
+}  // namespace im2win::cuda::pointwise_planes

@@ -1,0 +1,42 @@
+// pointwise_planes, emulated, on random problems.
+
+#include <cstdint>
+#include <cstdlib>
+
+#include "cuda/algorithms.hpp"
+#include "dense.hpp"
+
+namespace {
+
+using namespace im2win;
+
+im2win_conv2d_desc random_desc() {
+  im2win_conv2d_desc desc = default_desc();
+  desc.dtype = random_dtype();
+  desc.math = IM2WIN_MATH_TF32;
+  desc.n = between(1, 5);
+  desc.c = once_in(4) ? between(1, 200) : between(1, 60);
+  desc.k = once_in(4) ? between(1, 300) : between(1, 70);
+  desc.h = between(1, 12);
+  desc.w = once_in(2) ? 4 * between(1, 8) : between(1, 30);
+  desc.r = desc.s = 1;
+  choose_ends(desc);
+  desc.input_layout = desc.output_layout = desc.residual_layout = IM2WIN_NCHW;
+  if (once_in(2)) desc.filter_layout = IM2WIN_NHWC;
+  if (desc.bias_dtype != IM2WIN_NONE) desc.bias_dtype = desc.dtype;
+  return desc;
+}
+
+std::unique_ptr<Convolution> configure(const Problem& problem, const Target& target) {
+  // Of few, warps go through several tiles; of many, filters are shared out.
+  emulator::set_multiprocessors(once_in(2) ? 1 : 64);
+  return cuda::configure_pointwise_planes(problem, target);
+}
+
+}  // namespace
+
+/// Argument: how many problems.
+int main(int argc, char** argv) {
+  const int count = argc > 1 ? std::atoi(argv[1]) : 200;
+  return check_all(count, random_desc, configure) ? 0 : 1;
+}

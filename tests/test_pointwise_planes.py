@@ -1,0 +1,117 @@
+"""The kernels of `pointwise_planes`: windows of single pixels, of planes.
+
+Words of all sizes, within images and at their ends; steps and passes that are not full; filters in
+parts; one tile a warp and many. Integer data, so that results are exact.
+"""
+
+from functools import partial
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+
+import capi
+from channels_last import LAYOUTS
+from epilogues import assert_exact_epilogues
+from numerics import DTYPES, Array, assert_convolved, convolution, integers, normal
+from problems import Problem
+from targets import CUDA, TARGETS, Target, param
+
+KINDS = {
+    "float16": ("float16", "fp32"),
+    "bfloat16": ("bfloat16", "fp32"),
+    "tf32": ("float32", "tf32"),
+}
+
+
+def pixels(n: int, c: int, h: int, w: int, k: int) -> Problem:
+    return Problem(n, c, h, w, k, 1, 1)
+
+
+FEW = [
+    pixels(3, c, h, w, k)
+    for (c, (h, w)), k in product(
+        [(1, (9, 11)), (4, (8, 8)), (15, (1, 1)), (16, (6, 14)), (17, (16, 16)), (50, (5, 6))],
+        [1, 8, 16, 17, 33, 64, 65, 130],
+    )
+]
+# Of so many pixels that warps go through several tiles, and of so many filters and channels that
+# blocks have several passes, or parts of them.
+MANY = [
+    pixels(n, c, h, w, k)
+    for n, c, h, w, k in [
+        (2, 3, 400, 500, 10),
+        (9, 20, 120, 122, 24),
+        (3, 36, 199, 201, 100),
+        (2, 250, 90, 100, 90),
+        (1, 512, 60, 64, 200),
+    ]
+]
+
+
+def planes_of_more(a: Any) -> Any:
+    """Some of the planes of a tensor that has eight more."""
+    n, c, h, w = a.shape
+    some = capi.poisoned((n, c + 8, h, w), a.dtype)[:, 8:]
+    some[...] = a
+    return some
+
+
+def cases(some: list[Problem]) -> list[Any]:
+    """For "target", "problem" and "kind"; skipped where it is not built."""
+    targets = [target for target in TARGETS if target.algorithm == "pointwise_planes"]
+    targets = targets or [Target(CUDA, "pointwise_planes")]
+    return [param(*each) for each in product(targets, some, KINDS)]
+
+
+def run(target: Target, problem: Problem, x: Array, weight: Array, kind: str, **more: Any) -> Any:
+    """Into a poisoned output."""
+    out = planes_of_more(capi.poisoned(problem.output_shape, x.dtype))
+    return target.run(
+        problem, x, weight, **{"out": out, "math": capi.MATHS[KINDS[kind][1]], **more}
+    )
+
+
+@pytest.mark.parametrize("filters", ["nchw", "nhwc"])
+@pytest.mark.parametrize(("target", "problem", "kind"), cases(FEW + MANY))
+def test_integers_exactly(target: Target, problem: Problem, kind: str, filters: str) -> None:
+    dtype = KINDS[kind][0]
+    x = planes_of_more(integers(problem.input_shape, dtype))
+    weight = LAYOUTS[filters](integers(problem.weight_shape, dtype))
+    y = run(target, problem, x, weight, kind)
+    np.testing.assert_array_equal(y, convolution(x, weight, problem).astype(DTYPES[dtype]))
+
+
+@pytest.mark.parametrize(("target", "problem", "kind"), cases(FEW[::5]))
+@pytest.mark.parametrize("shift", [2, 4, 8])
+def test_any_alignment(target: Target, problem: Problem, kind: str, shift: int) -> None:
+    dtype, math = KINDS[kind]
+    shift = max(shift, DTYPES[dtype].itemsize)
+    x, weight = normal(problem.input_shape, dtype), normal(problem.weight_shape, dtype)
+    y = run(target, problem, x, weight, kind, shift=shift)
+    assert_convolved(y, x, weight, problem, target.algorithm, math)
+
+
+@pytest.mark.parametrize(("target", "problem", "kind"), cases(FEW[::3] + MANY[:2]))
+def test_epilogues(target: Target, problem: Problem, kind: str) -> None:
+    dtype = KINDS[kind][0]
+    x, weight = integers(problem.input_shape, dtype), integers(problem.weight_shape, dtype)
+    bias = integers((problem.k,), dtype, "bias")
+    residual = planes_of_more(integers(problem.output_shape, dtype, "residual"))
+    convolve = partial(run, target, problem, x, weight, kind)
+    assert_exact_epilogues(convolve, convolution(x, weight, problem), bias, residual)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+@pytest.mark.parametrize(("target", "problem", "kind"), cases(FEW[10:48:9]))
+def test_what_is_not_finite_stays_where_it_is(
+    target: Target, problem: Problem, kind: str, value: float
+) -> None:
+    dtype = KINDS[kind][0]
+    x, weight = integers(problem.input_shape, dtype), integers(problem.weight_shape, dtype)
+    x[1, problem.c - 1, 0, 0] = weight[0, 0, 0, 0] = value
+    with np.errstate(invalid="ignore"):
+        exact = convolution(x, weight, problem)
+    y = run(target, problem, x, weight, kind)
+    np.testing.assert_array_equal(y.astype(np.float64), exact)
