@@ -11,7 +11,7 @@ namespace im2win::cuda::fused {
 
 // They fit the times of about 900 tiles of the paper's and ResNet-50's layers on an H200, those of split operands
 // of 190, and of 130 that are held, at batches of 8 to 128; those of 290 of TF32 in NCHW (of many tiles, of 700) and
-// 1100 in boxes what tiles of a layer take beside each other, as those of 16 bits, of 750 in boxes, 420 of transposed
+// 2600 in boxes what tiles of a layer take beside each other, as those of 16 bits, of 750 in boxes, 420 of transposed
 // lines (and 710 for the tables of runs), of 335 of words of pixels, and 424 of TF32's windows from lines; and, on an
 // H100, of rows of pixels.
 struct CostModel::Rates {
@@ -45,6 +45,8 @@ struct CostModel::Rates {
   // How much of the writing nothing multiplies during, unless warpgroups take turns; above 1, what it waits for besides.
   double alone = 0;
   double last_column = 0;  // and of 128 filters of a column of the last tile, which nothing hides
+  // Of adding a cluster's sums, for each doubling of its blocks, and for each column of sums to be sent to the others.
+  double cluster = 3300, cluster_bit = 150, cluster_column = 36;
   // Before all that, as tables are made, and instructions gone through for the first time take ten cycles each: more
   // than where rows of pixels are boxes.
   double start = 0;
@@ -103,21 +105,23 @@ const CostModel::Rates& CostModel::rates(const Tile& tile, bool copied) const {
                                    .stored_column = 6.3,
                                    .alone = 0.29,
                                    .last_column = 11.5};
-  static constexpr Rates kBoxedTf32 = {.norm = 5.62,
-                                       .batch = 74,
-                                       .slab_end = 292,
-                                       .filters = 1.0 / 41,
+  static constexpr Rates kBoxedTf32 = {.norm = 6.07,
+                                       .batch = 58,
+                                       .slab_end = 199,
+                                       .filters = 1.0 / 44,
                                        .filter_read = 32,
-                                       .unit = 0.017,
-                                       .position = 2.7,
-                                       .past_channels = 2.14,
-                                       .latency = 1836,
-                                       .filter_latency = 1042,
-                                       .word_column = 23.2,
-                                       .stored_tile = 50,
-                                       .stored_column = 9.54,
-                                       .alone = 1.49,
-                                       .last_column = 1.8};
+                                       .position = 2.36,
+                                       .past_channels = 2.62,
+                                       .latency = 2168,
+                                       .filter_latency = 1466,
+                                       .word_column = 25.6,
+                                       .stored_tile = 107,
+                                       .stored_column = 10.2,
+                                       .alone = 1.5,
+                                       .last_column = 6.6,
+                                       .cluster = 3700,
+                                       .cluster_bit = 5,
+                                       .cluster_column = 88};
   static constexpr Rates kPixelRows = {.norm = 1.5,
                                        .batch = 0,
                                        .slab_end = 250,
@@ -126,7 +130,8 @@ const CostModel::Rates& CostModel::rates(const Tile& tile, bool copied) const {
                                        .tile = 2600,
                                        .stored_tile = 300,
                                        .stored_column = 18.5,
-                                       .last_column = 9};
+                                       .last_column = 9,
+                                       .cluster = 4900};
   static constexpr Rates kPixelWords = {.norm = 2.2,
                                         .batch = 0,
                                         .slab_end = 580,
@@ -138,6 +143,7 @@ const CostModel::Rates& CostModel::rates(const Tile& tile, bool copied) const {
                                         .odd_column = 13,
                                         .piece = 560,
                                         .last_column = 22.5,
+                                        .cluster = 1620,
                                         .start = 730};
   // TF32's windows from lines.
   static constexpr Rates kLines = {.norm = 2.03,
@@ -296,8 +302,8 @@ double CostModel::cycles(const Tile& tile, const KernelShape& shape) const {
   const double writing = sets * write_cycles(tile, shape) / tile.cluster_blocks();
   const double reading =
       tile.from_lines ? rates.conflict * sets * batches * line_conflicts(tile) : 0;
-  const double own =
-      own_products + batch * batches + slab_end * slabs + reading + writing + cluster_cycles(tile);
+  const double own = own_products + batch * batches + slab_end * slabs + reading + writing +
+                     cluster_cycles(tile, rates);
   const double blocks = tile_count(problem_, tile, shape) * tile.cluster_blocks();
   const double waves = std::max(1.0, std::ceil(blocks / chip_.multiprocessors));
   const double turns = shape.takes_turns ? std::ceil(waves / warpgroups) / waves : 1;
@@ -339,13 +345,12 @@ double CostModel::pack_cycles(const Tile& tile) const {
   return kPackKernel + kMergedElement * merged;
 }
 
-double CostModel::cluster_cycles(const Tile& tile) {
+double CostModel::cluster_cycles(const Tile& tile, const Rates& rates) {
   if (tile.cluster_bits == 0) return 0;
-  // Of a column's sums, to be sent to other blocks: 512 bytes a warpgroup, 14 a cycle.
-  constexpr double kColumn = 36;
-  const double start = tile.pixel_word > 0 ? 1620 : tile.pixel_rows ? 4900 : 3300;
+  // 512 bytes a warpgroup, mostly 14 a cycle.
   const double sent = 1 - 1.0 / tile.cluster_blocks();
-  return start + 150.0 * tile.cluster_bits + kColumn * sent * tile.product_columns;
+  return rates.cluster + rates.cluster_bit * tile.cluster_bits +
+         rates.cluster_column * sent * tile.product_columns;
 }
 
 double CostModel::write_cycles(const Tile& tile, const KernelShape& shape) const {

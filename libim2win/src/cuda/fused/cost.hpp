@@ -49,7 +49,7 @@ class CostModel {
   /// Of the kernel that packs filters, if these do not come as they are.
   double pack_cycles(const Tile& tile) const;
   /// Of adding a cluster's sums.
-  static double cluster_cycles(const Tile& tile);
+  static double cluster_cycles(const Tile& tile, const Rates& rates);
 
   const Problem& problem_;
   Operands operands_;
