@@ -26,14 +26,14 @@ def problem_of(algorithm: str) -> Problem:
         "mec": UNPADDED,
         "im2win_stem": STEM,
         "pointwise": PIXELS,
-        "pointwise_planes": PIXELS,
+        "pointwise_mma": PIXELS,
     }
     return others.get(algorithm, DENSE)
 
 
 def dtype_of(algorithm: str) -> str:
     """One that it takes."""
-    return "float16" if algorithm in ("grouped", "pointwise", "pointwise_planes") else "float32"
+    return "float16" if algorithm in ("grouped", "pointwise", "pointwise_mma") else "float32"
 
 
 class CudaCall:

@@ -35,7 +35,7 @@ KINDS = {**{dtype: (dtype, "fp32") for dtype in DTYPES}, "tf32": ("float32", "tf
 
 LAYOUTS = (lib.IM2WIN_NCHW, lib.IM2WIN_NHWC)
 # Have kernels for it, beside im2win_fused.
-TF32 = ("im2win_stem", "implicit_gemm_tiled", "pointwise_planes")
+TF32 = ("im2win_stem", "implicit_gemm_tiled", "pointwise_mma")
 TRANSFORM = "transform"  # im2win_transform, beside the algorithms
 
 

@@ -11,7 +11,7 @@ def twice(*problems: Problem) -> list[Problem]:
 
 
 # Between them they take every compiled tile of im2win, im2win_fused, im2win_fused_mma,
-# im2win_stem, im2win_fma, grouped, pointwise and pointwise_planes on an H200, and every way of
+# im2win_stem, im2win_fma, grouped, pointwise and pointwise_mma on an H200, and every way of
 # staging: boxes and runs, rows and strips, with raw lines and without, one slab and several,
 # filters that stay and that come by turns, packed and in place, one image a tile and more.
 DENSE = [
@@ -242,7 +242,7 @@ DENSE = [
         Problem(n=2, c=129, h=20, w=9, k=330, r=1, s=1),
         Problem(n=2, c=64, h=20, w=9, k=333, r=1, s=1),
     ),
-    # Of pointwise_planes, passes of one, two and four times 16 filters, several passes, and parts;
+    # Of pointwise_mma, passes of one, two and four times 16 filters, several passes, and parts;
     # words of all sizes.
     *twice(
         *(

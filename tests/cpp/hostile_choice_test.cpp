@@ -11,8 +11,8 @@
 #include "cuda/implicit_gemm/choice.hpp"
 #include "cuda/implicit_gemm/split_k/tile.hpp"
 #include "cuda/pointwise/tile.hpp"
-#include "cuda/pointwise_planes/choice.hpp"
-#include "cuda/pointwise_planes/tile.hpp"
+#include "cuda/pointwise_mma/choice.hpp"
+#include "cuda/pointwise_mma/tile.hpp"
 #include "descriptors.hpp"
 #include "expect.hpp"
 #include "problem.hpp"
@@ -74,11 +74,11 @@ void check_choices(const Problem& problem) {
   fma_windows::is_faster(problem);
   if (pointwise::is_faster(problem))
     expect(pointwise::microseconds(problem) > 0, "a time of pointwise");
-  pointwise_planes::is_faster(problem);
-  if (pointwise_planes::refusal(problem).empty()) {
-    using namespace pointwise_planes;
-    expect(microseconds(problem, pointwise_planes::choose_tile(problem, kH200), kH200) > 0,
-           "a time of pointwise_planes");
+  pointwise_mma::is_faster(problem);
+  if (pointwise_mma::refusal(problem).empty()) {
+    using namespace pointwise_mma;
+    expect(microseconds(problem, pointwise_mma::choose_tile(problem, kH200), kH200) > 0,
+           "a time of pointwise_mma");
   }
   if (grouped::refusal(problem).empty())
     expect(grouped::microseconds(problem) > 0, "a time of grouped");

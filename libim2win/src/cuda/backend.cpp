@@ -10,7 +10,7 @@
 #include "cuda/grouped/tile.hpp"
 #include "cuda/implicit_gemm/choice.hpp"
 #include "cuda/pointwise/tile.hpp"
-#include "cuda/pointwise_planes/choice.hpp"
+#include "cuda/pointwise_mma/choice.hpp"
 #include "cuda/transform.hpp"
 #include "status.hpp"
 
@@ -100,8 +100,8 @@ bool never(const Problem&) { return false; }
 
 constexpr Algorithm kAlgorithms[] = {
     {"depthwise", cuda::refuse_depthwise, cuda::configure_depthwise, is_for_depthwise},
-    {"pointwise_planes", cuda::refuse_pointwise_planes, cuda::configure_pointwise_planes,
-     cuda::pointwise_planes::is_faster, cuda::fused_refuses_device<Instructions::kMma>},
+    {"pointwise_mma", cuda::refuse_pointwise_mma, cuda::configure_pointwise_mma,
+     cuda::pointwise_mma::is_faster, cuda::fused_refuses_device<Instructions::kMma>},
     {"im2win_fma", cuda::refuse_fma, cuda::configure_fma, is_for_fma},
     {"pointwise", cuda::refuse_pointwise, cuda::configure_pointwise, is_for_pointwise,
      cuda::fused_refuses_device<Instructions::kWgmma>},

@@ -220,31 +220,63 @@ double microseconds_of_few_taps(const Problem& problem) {
                   is_for_stem ? stem_microseconds(problem) : operand_microseconds(problem));
 }
 
+namespace {
+
+/// Of single pixels, of one group.
+struct PixelCosts {
+  double start, start_of_channel, bytes;  // these of a microsecond
+  double pixel, pixel_of_channel;         // of up to 64 filters
+  double norm;
+};
+
+/// More, where words are halves or less.
+struct NarrowCosts {
+  double start = 0, input = 0, output = 0;
+};
+
+double pixel_microseconds(const Problem& problem, const PixelCosts& costs,
+                          const NarrowCosts& narrow) {
+  const auto pixels = double(problem.output_pixels()), c = double(problem.c);
+  const double bytes = pixels * (problem.dtype == IM2WIN_FLOAT32 ? 4 : 2);
+  const double memory =
+      bytes * (c * (1 + narrow.input) + double(problem.k) * (1 + narrow.output)) / costs.bytes;
+  const double operands = pixels * double(ceil_div(problem.k, kFilters)) *
+                          (costs.pixel + costs.pixel_of_channel * c) * (1 + narrow.input);
+  return costs.start + costs.start_of_channel * c + narrow.start +
+         std::pow(std::pow(memory, costs.norm) + std::pow(operands, costs.norm), 1 / costs.norm);
+}
+
+}  // namespace
+
 // Beside 94 times of up to 90 us in TF32 on an H200, and 124 with 16 bits, its standard deviation is 12 and 13 %.
 double microseconds_of_planes(const Problem& problem) {
-  struct Costs {
-    double start, start_of_channel, bytes;  // these of a microsecond
-    double pixel, pixel_of_channel;         // of up to 64 filters
-    double norm;
-    // More, of planes that are whole words of 8 bytes, or of a part of it.
-    double half_start, odd_start, half_part, odd_part;
-  };
-  static constexpr Costs kTf32 = {3.86, 0.0094, 3.9e6, 6.3e-5, 3e-7, 3.2, 0, 2.5, 0, 0.29},
-                         kHalf = {2.92, 0.0035, 4.85e6, 2.2e-5, 6.9e-8, 1.73, 1.1, 3.5, 1.38, 1.31};
   const bool is_tf32 = problem.dtype == IM2WIN_FLOAT32;
-  const Costs& costs = is_tf32 ? kTf32 : kHalf;
   const int64_t bytes = problem.p * problem.q * (is_tf32 ? 4 : 2);
-  const bool is_half = bytes % 16 == 8 && !is_tf32, is_odd = bytes % 16 != 0 && !is_half;
-  const double part = 1 + (is_half ? costs.half_part : is_odd ? costs.odd_part : 0);
-  const auto pixels = double(problem.output_pixels()), c = double(problem.c);
-  const double memory = pixels * (c + double(problem.k)) * (is_tf32 ? 4 : 2) / costs.bytes * part;
-  const double operands = pixels * double(ceil_div(problem.k, kFilters)) *
-                          (costs.pixel + costs.pixel_of_channel * c) * part;
-  return costs.start + costs.start_of_channel * c +
-         (is_half  ? costs.half_start
-          : is_odd ? costs.odd_start
-                   : 0) +
-         std::pow(std::pow(memory, costs.norm) + std::pow(operands, costs.norm), 1 / costs.norm);
+  const bool is_half = bytes % 16 == 8 && !is_tf32, is_whole = bytes % 16 == 0;
+  if (is_tf32)
+    return pixel_microseconds(problem, {3.86, 0.0094, 3.9e6, 6.3e-5, 3e-7, 3.2},
+                              is_whole ? NarrowCosts{} : NarrowCosts{2.5, 0.29, 0.29});
+  return pixel_microseconds(problem, {2.92, 0.0035, 4.85e6, 2.2e-5, 6.9e-8, 1.73},
+                            is_whole  ? NarrowCosts{}
+                            : is_half ? NarrowCosts{1.1, 1.38, 1.38}
+                                      : NarrowCosts{3.5, 1.31, 1.31});
+}
+
+// Beside 122 times in TF32 on an H200, and 134 with 16 bits, 19 and 14 %.
+double microseconds_of_rows(const Problem& problem) {
+  const bool is_tf32 = problem.dtype == IM2WIN_FLOAT32;
+  const int64_t word = is_tf32 ? 4 : 8;
+  const double output = problem.k % word == 0 ? 0 : is_tf32 ? 2.74 : 1.33;
+  if (is_tf32)
+    return pixel_microseconds(problem, {1.91, 0.0106, 4.27e6, 4.9e-5, 8.4e-8, 2},
+                              {problem.c % word == word / 2 ? 9.7 : 0, 0, output});
+  const int64_t channels = problem.c % word;
+  return pixel_microseconds(problem, {2.4, 0.0036, 4.3e6, 2.44e-5, 1.06e-7, 2.5},
+                            {0,
+                             channels == 0          ? 0
+                             : channels == word / 2 ? 1.12
+                                                    : 2.62,
+                             output});
 }
 
 }  // namespace im2win::cuda::fused

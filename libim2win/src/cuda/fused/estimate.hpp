@@ -15,5 +15,7 @@ double microseconds_of_few_taps(const Problem& problem);
 
 /// Likewise of single pixels in planes, of one group, in TF32 and with 16 bits.
 double microseconds_of_planes(const Problem& problem);
+/// Or where channels are neighbours, of it or `pointwise`.
+double microseconds_of_rows(const Problem& problem);
 
 }  // namespace im2win::cuda::fused

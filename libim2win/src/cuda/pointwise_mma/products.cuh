@@ -5,10 +5,11 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "cuda/pointwise_planes/filters.cuh"
-#include "cuda/pointwise_planes/stream.cuh"
+#include "cuda/pointwise_mma/filters.cuh"
+#include "cuda/pointwise_mma/row_stream.cuh"
+#include "cuda/pointwise_mma/stream.cuh"
 
-namespace im2win::cuda::pointwise_planes {
+namespace im2win::cuda::pointwise_mma {
 
 /// Of sixteen i and eight e, the lane's columns 2 * (lane mod 4) on of filter lane / 4, and of the one eight after it.
 template <class T>
@@ -64,4 +65,40 @@ __device__ __forceinline__ void add_step(const FilterRows<T>& filters, const Wor
   }
 }
 
-}  // namespace im2win::cuda::pointwise_planes
+/// Of sixteen i of filters and sixteen j of pixels, two products: the lane's columns 2 * (lane mod 4) on of pixel lane / 4,
+/// and of the one eight after it.
+template <class T>
+using RowSums = float[T::kSixteens][T::kPixels / 16][2][4];
+
+/// Likewise, of pixels by filters.
+template <class T>
+__device__ __forceinline__ void add_step(const FilterRows<T>& filters, const RowWords<T>& words,
+                                         RowSums<T>& sums) {
+  const auto half = [&](int j, int eight, int i) {
+    const uint32_t x = words[j][eight].x[i];
+    return T::kIsTf32 ? ptx::round_to_tf32(__uint_as_float(x)) : x;
+  };
+  uint32_t rows[T::kPixels / 16][T::kProducts][4];
+#pragma unroll
+  for (int j = 0; j < T::kPixels / 16; ++j)
+#pragma unroll
+    for (int i = 0; i < 2 * T::kProducts; ++i)
+#pragma unroll
+      for (int eight = 0; eight < 2; ++eight) rows[j][i / 2][i % 2 * 2 + eight] = half(j, eight, i);
+#pragma unroll
+  for (int i = 0; i < T::kSixteens; ++i) {
+    uint32_t columns[T::kProducts][4];
+    filters.read(i, columns);
+#pragma unroll
+    for (int product = 0; product < T::kProducts; ++product)
+#pragma unroll
+      for (int second = 0; second < 2; ++second) {
+        const uint32_t column[2] = {columns[product][second], columns[product][2 + second]};
+#pragma unroll
+        for (int j = 0; j < T::kPixels / 16; ++j)
+          multiply<T>(sums[i][j][second], rows[j][product], column);
+      }
+  }
+}
+
+}  // namespace im2win::cuda::pointwise_mma

@@ -1,15 +1,13 @@
-// Pixels on their way to a warp, tile after tile, step by step of channels, by way of slots of shared memory that are the
-// warp's own.
+// Of planes: pixels on their way to a warp, tile after tile, step by step of channels, by way of slots of shared memory
+// that are the warp's own.
 #pragma once
-
-#include <cuda_pipeline.h>
 
 #include <cstdint>
 
-#include "cuda/fused/output_rows.cuh"
-#include "cuda/pointwise_planes/arguments.cuh"
+#include "cuda/pointwise_mma/arguments.cuh"
+#include "cuda/pointwise_mma/slots.cuh"
 
-namespace im2win::cuda::pointwise_planes {
+namespace im2win::cuda::pointwise_mma {
 
 /// What products take of a slot, the lane's: words of the row of each of its channels.
 template <class T>
@@ -41,12 +39,8 @@ class Stream {
 
   /// Of every so manyth tile from one on.
   __device__ __forceinline__ Stream(const Arguments<Element>& a, int32_t first_tile, int32_t stride)
-      : a_(a), tile_(first_tile), stride_(stride) {
+      : a_(a), slots_(a), tile_(first_tile), stride_(stride) {
     const int lane = lane_of_warp();
-    first_slot_ = ptx::shared_address(dynamic_shared_memory) + a.tile.slots_begin +
-                  ptx::thread_in_block() / 32 * a.tile.slots * kSlotBytes;
-    end_ = first_slot_ + a.tile.slots * kSlotBytes;
-    asked_ = first_slot_;
     row_ = lane % 4 * kLaneChannels * kRowBytes;
     word_ = word_of_column(lane / 4) * T::kWordBytes ^ Slot<T>::swizzle(lane % 4 * kLaneChannels);
     locate();
@@ -61,7 +55,7 @@ class Stream {
   __device__ __forceinline__ void ask() {
     if (tile_ < a_.tile.tiles) {
       copy();
-      asked_ = after(asked_);
+      slots_.advance();
       if (++step_ == a_.tile.steps) {
         tile_ += stride_;
         if (tile_ < a_.tile.tiles) locate();
@@ -70,17 +64,9 @@ class Stream {
     __pipeline_commit();  // also where there is nothing, as steps are counted
   }
 
-  /// Until the step after the last one that was waited for has come, and what was read before has been read by all lanes.
-  __device__ __forceinline__ static void wait() {
-    __pipeline_wait_prior(kStepsAhead - 1);
-    __syncwarp();
-  }
-
-  __device__ __forceinline__ uint32_t first_slot() const { return first_slot_; }
-  __device__ __forceinline__ uint32_t after(uint32_t slot) const {
-    slot += kSlotBytes;
-    return slot == end_ ? first_slot_ : slot;
-  }
+  __device__ __forceinline__ static void wait() { Slots::wait(); }
+  __device__ __forceinline__ uint32_t first_slot() const { return slots_.first(); }
+  __device__ __forceinline__ uint32_t after(uint32_t slot) const { return slots_.after(slot); }
 
   __device__ __forceinline__ void read(uint32_t slot, Words<T>& words) const {
 #pragma unroll
@@ -118,7 +104,7 @@ class Stream {
 
   __device__ __forceinline__ void copy() {
     constexpr bool kIsAsync = T::kWordBytes >= 4;  // elements of 16 bits are too short for it
-    const uint32_t first = asked_ + first_row() * kRowBytes;
+    const uint32_t first = slots_.asked() + first_row() * kRowBytes;
     const int64_t stride = a_.input_stride[1] * kRowsAtOnce;
 #pragma unroll
     for (int word = 0; word < kLaneWords; ++word) {
@@ -146,14 +132,13 @@ class Stream {
   }
 
   const Arguments<Element>& a_;
-  uint32_t first_slot_, end_;
+  Slots slots_;
   int row_, word_;  // of a slot, what the lane reads first
   // Of what is asked for next.
   int32_t tile_, stride_;
   int step_;
-  uint32_t asked_;
   const Element* from_[kLaneWords];
   int left_[kLaneWords];  // channels from the lane's first row on
 };
 
-}  // namespace im2win::cuda::pointwise_planes
+}  // namespace im2win::cuda::pointwise_mma

@@ -1,13 +1,14 @@
-#include "cuda/pointwise_planes/tile.hpp"
+#include "cuda/pointwise_mma/tile.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include "checked.hpp"
+#include "cuda/pointwise/tile.hpp"
 #include "status.hpp"
 
-namespace im2win::cuda::pointwise_planes {
+namespace im2win::cuda::pointwise_mma {
 namespace {
 
 /// Whose filters leave room for slots, on any device.
@@ -17,6 +18,11 @@ constexpr int64_t kMostFilters = 1 << 16, kMostPixels = 1 << 30;
 bool is_plane(const Tensor& tensor) {
   return (tensor.size[3] == 1 || tensor.stride[3] == 1) &&
          (tensor.size[2] == 1 || tensor.stride[2] == tensor.size[3]);
+}
+
+bool are_planes(const Problem& problem) {
+  return is_plane(problem.input) && is_plane(problem.output) &&
+         (!problem.has_residual || is_plane(problem.residual));
 }
 
 int filter_bytes(const Tile& tile, int element_bytes) {
@@ -67,6 +73,12 @@ bool place_warps(Tile& tile, int element_bytes, const Device& device) {
 
 }  // namespace
 
+bool are_rows(const Problem& problem) {
+  if (problem.h * problem.w > 1 && are_planes(problem)) return false;
+  return pointwise::pixel_stride(problem.input) && pointwise::pixel_stride(problem.output) &&
+         (!problem.has_residual || pointwise::pixel_stride(problem.residual));
+}
+
 std::string refusal(const Problem& problem) {
   const bool is_tf32 = problem.dtype == IM2WIN_FLOAT32 && problem.math == IM2WIN_MATH_TF32;
   if (problem.dtype != IM2WIN_FLOAT16 && problem.dtype != IM2WIN_BFLOAT16 && !is_tf32)
@@ -75,9 +87,9 @@ std::string refusal(const Problem& problem) {
       problem.stride_w != 1)
     return "takes windows of single pixels, one next to the other, without padding";
   if (problem.groups != 1) return text("takes one group, not ", problem.groups);
-  if (!is_plane(problem.input) || !is_plane(problem.output) ||
-      (problem.has_residual && !is_plane(problem.residual)))
-    return "takes tensors whose pixels of a channel are neighbours";
+  if (!are_rows(problem) && !are_planes(problem))
+    return "takes tensors whose pixels of a channel are neighbours, or channels of evenly spaced "
+           "pixels";
   if (problem.c > kMostChannels)
     return text("takes at most ", kMostChannels, " channels, not ", problem.c);
   if (problem.k > kMostFilters)
@@ -103,36 +115,65 @@ Tile choose_tile(const Problem& problem, const Device& device) {
   return best;
 }
 
-int word_of(const Tensor& tensor, int64_t begin, int word) {
-  const int64_t pixels = tensor.size[2] * tensor.size[3];
-  for (const int64_t x : {begin, pixels, tensor.size[0] > 1 ? tensor.stride[0] : 0,
-                          tensor.size[1] > 1 ? tensor.stride[1] : 0})
+int word_of(std::initializer_list<int64_t> elements, int word) {
+  for (const int64_t x : elements)
     while (x % word != 0) word /= 2;
   return word;
 }
 
-// Beside 630 times in TF32 on an H200, and 779 with 16 bits, its standard deviation is 11 and 14 %.
+int plane_word(const Tensor& tensor, int64_t begin, int word) {
+  return word_of({begin, tensor.size[2] * tensor.size[3], tensor.size[0] > 1 ? tensor.stride[0] : 0,
+                  tensor.size[1] > 1 ? tensor.stride[1] : 0},
+                 word);
+}
+
+int row_word(const Tensor& tensor, int64_t begin, int word) {
+  return word_of({begin, tensor.size[1], *pointwise::pixel_stride(tensor)}, word);
+}
+
+namespace {
+
+struct Costs {
+  double start, filter_word;  // of 16 bytes, of a thread
+  // Of a warp, which waits for each; and of a multiprocessor, one of whose warps does not.
+  double step, step_of_sixteen, sixteen;
+  double busy_step, busy_sixteen;
+  // More, for each word that a whole one would be; and of memory, for filters that are no four neighbours.
+  double narrow_step, narrow_sixteen, narrow_output;
+};
+
+// Beside 630 times in TF32 on an H200, and 779 with 16 bits, in planes the standard deviation is 11 and 14 %; in rows,
+// beside 585 and 823, 12 and 16 %.
+constexpr Costs kPlanesTf32 = {1.96, 0.146, 0.0883, 0.0813, 0.0322, 0.0175, 0.0267, 0.49, 2.36, 0},
+                kPlanesHalf = {1.92, 0.082, 0.116, 0.0342, 0.0221, 0.0183, 0.0192, 0.77, 3.54, 0},
+                kRowsTf32 = {1.95, 0.144, 0.102, 0.0943, 0.102, 0.0199, 0.0323, 0, 0, 3.76},
+                kRowsHalf = {1.87, 0.1, 0.105, 0.0524, 0.438, 0.0497, 0.0387, 0.16, 0, 5.28};
+
+/// How many words there are for a whole one, but for the first.
+int more_words(const Problem& problem, int element_bytes) {
+  const int whole = kMostWordBytes / element_bytes;
+  if (are_rows(problem)) return whole / row_word(problem.input, 0, whole) - 1;
+  const int word = plane_word(problem.output, 0, plane_word(problem.input, 0, whole));
+  return (word >= kLeastWordBytes / element_bytes ? whole / word : whole) - 1;
+}
+
+}  // namespace
+
 double microseconds(const Problem& problem, const Tile& tile, const Device& device) {
-  struct Costs {
-    double start, filter_word;  // of 16 bytes, of a thread
-    // Of a warp, which waits for each; and of a multiprocessor, one of whose warps does not.
-    double step, step_of_sixteen, sixteen;
-    double busy_step, busy_sixteen;
-    double narrow_step, narrow_sixteen;  // more, for each word that a whole one would be
-  };
-  static constexpr Costs kTf32 = {1.96, 0.146, 0.0883, 0.0813, 0.0322, 0.0175, 0.0267, 0.49, 2.36},
-                         kHalf = {1.92, 0.082, 0.116, 0.0342, 0.0221, 0.0183, 0.0192, 0.77, 3.54};
   constexpr double kBytes = 4.9e6, kCacheBytes = 14e6, kNorm = 1.57;  // of a microsecond
+  constexpr int kFewFilters = 4;
   const int element = static_cast<int>(element_bytes(problem.dtype));
-  const Costs& costs = element == 4 ? kTf32 : kHalf;
-  const int whole = kMostWordBytes / element;
-  const int word = word_of(problem.output, 0, word_of(problem.input, 0, whole));
-  const int more = (word >= kLeastWordBytes / element ? whole / word : whole) - 1;
+  const bool is_tf32 = element == 4;
+  const Costs& costs =
+      are_rows(problem) ? (is_tf32 ? kRowsTf32 : kRowsHalf) : (is_tf32 ? kPlanesTf32 : kPlanesHalf);
+  const int more = more_words(problem, element);
   const double narrow_step = 1 + costs.narrow_step * more,
                narrow_sixteen = (1 + costs.narrow_sixteen * more) * tile.sixteens;
+  const bool is_narrow = problem.k > kFewFilters && problem.k % kFewFilters != 0;
 
   const double pixels = double(problem.output_pixels()) * element;
-  const double input = pixels * double(problem.c), output = pixels * double(problem.k);
+  const double input = pixels * double(problem.c),
+               output = pixels * double(problem.k) * (1 + (is_narrow ? costs.narrow_output : 0));
   const double memory = (input + output) / kBytes + (tile.parts - 1) * input / kCacheBytes;
   const int64_t waves =
       ceil_div(int64_t{tile.blocks} * tile.parts, int64_t{device.multiprocessors});
@@ -151,4 +192,4 @@ double microseconds(const Problem& problem, const Tile& tile, const Device& devi
                   1 / kNorm);
 }
 
-}  // namespace im2win::cuda::pointwise_planes
+}  // namespace im2win::cuda::pointwise_mma

@@ -1,11 +1,11 @@
-// The tiles of pointwise_planes, what it refuses, and when it is chosen: as measured on an H200.
+// The tiles of pointwise_mma, what it refuses, and when it is chosen: as measured on an H200.
 
 #include <cstdint>
 #include <cstdio>
 #include <initializer_list>
 
-#include "cuda/pointwise_planes/choice.hpp"
-#include "cuda/pointwise_planes/tile.hpp"
+#include "cuda/pointwise_mma/choice.hpp"
+#include "cuda/pointwise_mma/tile.hpp"
 #include "expect.hpp"
 #include "layers.hpp"
 
@@ -13,13 +13,14 @@ namespace {
 
 using namespace im2win;
 using namespace im2win::cuda;
-using pointwise_planes::Device;
-using pointwise_planes::Tile;
+using pointwise_mma::Device;
+using pointwise_mma::Tile;
 
 constexpr Device kSmall = {20, 99 * 1024};
 
-Problem layer(int64_t n, int64_t c, int64_t size, int64_t k, im2win_dtype dtype = IM2WIN_FLOAT16) {
-  Problem problem = dense_layer(n, c, size, k, 1);
+Problem layer(int64_t n, int64_t c, int64_t size, int64_t k, im2win_dtype dtype = IM2WIN_FLOAT16,
+              bool are_rows = false) {
+  Problem problem = dense_layer(n, c, size, k, 1, 0, 1, are_rows);
   problem.dtype = dtype;
   problem.math = IM2WIN_MATH_TF32;
   problem.filter = dense(k, c, 1, 1, false);
@@ -27,7 +28,7 @@ Problem layer(int64_t n, int64_t c, int64_t size, int64_t k, im2win_dtype dtype 
 }
 
 void check_tile(const Problem& problem, const Device& device) {
-  using namespace pointwise_planes;
+  using namespace pointwise_mma;
   const int bytes = static_cast<int>(element_bytes(problem.dtype));
   const Tile tile = choose_tile(problem, device);
   expect(tile.parts * tile.part_filters() >= problem.k, "all filters");
@@ -48,7 +49,7 @@ void check_tile(const Problem& problem, const Device& device) {
 }
 
 void check_tiles() {
-  for (const Device& device : {pointwise_planes::kH200, kSmall})
+  for (const Device& device : {pointwise_mma::kH200, kSmall})
     for (const im2win_dtype dtype : {IM2WIN_FLOAT16, IM2WIN_FLOAT32})
       for (const int64_t c : {1, 16, 17, 64, 130, 512})
         for (const int64_t k : {1, 16, 17, 33, 64, 65, 300, 5000})
@@ -60,12 +61,14 @@ void check_refusals() {
   const auto refuses = [](const auto& change) {
     Problem problem = layer(2, 64, 14, 64);
     change(problem);
-    return !pointwise_planes::refusal(problem).empty();
+    return !pointwise_mma::refusal(problem).empty();
   };
   expect(!refuses([](Problem&) {}), "1x1 of planes is taken");
   expect(!refuses([](Problem& p) { p.input.stride[0] = 5 * p.input.stride[1]; }),
          "with any strides of images and channels, too");
-  expect(refuses([](Problem& p) { p.input = dense(2, 64, 14, 14, true); }), "not of pixels");
+  expect(!refuses([](Problem& p) { p.input = p.output = dense(2, 64, 14, 14, true); }),
+         "and where channels are neighbours");
+  expect(refuses([](Problem& p) { p.input = dense(2, 64, 14, 14, true); }), "not in one of both");
   expect(refuses([](Problem& p) { p.output.stride[2] = 20; }), "nor of rows with gaps");
   expect(refuses([](Problem& p) { p.stride_w = 2; }), "nor with a stride");
   expect(refuses([](Problem& p) { p.dtype = IM2WIN_FLOAT32, p.math = IM2WIN_MATH_FP32; }),
@@ -75,7 +78,7 @@ void check_refusals() {
 
 /// Where it was faster on an H200 than all others, and where not.
 void check_choice() {
-  using pointwise_planes::is_faster;
+  using pointwise_mma::is_faster;
   const im2win_dtype half = IM2WIN_FLOAT16, tf32 = IM2WIN_FLOAT32;
   for (const im2win_dtype dtype : {half, tf32}) {
     expect(is_faster(layer(32, 32, 112, 16, dtype)) && is_faster(layer(32, 16, 112, 96, dtype)) &&
@@ -86,6 +89,13 @@ void check_choice() {
     expect(!is_faster(layer(32, 24, 95, 144, dtype)), "planes that are no words");
     expect(!is_faster(layer(128, 32, 1, 8, dtype)), "planes of a pixel");
   }
+  expect(
+      is_faster(layer(1, 32, 1024, 3, tf32, true)) && is_faster(layer(32, 16, 112, 8, half, true)),
+      "where channels are neighbours, too");
+  expect(!is_faster(layer(32, 256, 56, 128, tf32, true)) &&
+             !is_faster(layer(16, 24, 160, 54, tf32, true)) &&
+             !is_faster(layer(64, 64, 80, 64, half, true)),
+         "not of many there, nor of filters that are no words");
   expect(is_faster(layer(1, 24, 56, 36, half)), "a single image");
   expect(!is_faster(layer(1, 256, 28, 80, half)), "for which there are tiles of implicit_gemm");
 }

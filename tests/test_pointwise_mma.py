@@ -1,9 +1,10 @@
-"""The kernels of `pointwise_planes`: windows of single pixels, of planes.
+"""The kernels of `pointwise_mma`: windows of single pixels, of planes and of neighbouring channels.
 
 Words of all sizes, within images and at their ends; steps and passes that are not full; filters in
 parts; one tile a warp and many. Integer data, so that results are exact.
 """
 
+from collections.abc import Callable
 from functools import partial
 from itertools import product
 from typing import Any
@@ -12,9 +13,9 @@ import numpy as np
 import pytest
 
 import capi
-from channels_last import LAYOUTS
+from channels_last import channels_of_more
 from epilogues import assert_exact_epilogues
-from numerics import DTYPES, Array, assert_convolved, convolution, integers, normal
+from numerics import DTYPES, Array, assert_convolved, convolution, integers, normal, strided
 from problems import Problem
 from targets import CUDA, TARGETS, Target, param
 
@@ -58,60 +59,73 @@ def planes_of_more(a: Any) -> Any:
     return some
 
 
+LAYOUTS: dict[str, Callable[[Any], Any]] = {
+    "planes": planes_of_more,
+    "nhwc": partial(strided, layout="nhwc"),
+    "slices": channels_of_more,
+}
+
+
 def cases(some: list[Problem]) -> list[Any]:
-    """For "target", "problem" and "kind"; skipped where it is not built."""
-    targets = [target for target in TARGETS if target.algorithm == "pointwise_planes"]
-    targets = targets or [Target(CUDA, "pointwise_planes")]
-    return [param(*each) for each in product(targets, some, KINDS)]
+    """For "target", "problem", "kind" and "layout"; skipped where it is not built."""
+    targets = [target for target in TARGETS if target.algorithm == "pointwise_mma"]
+    targets = targets or [Target(CUDA, "pointwise_mma")]
+    return [param(*each) for each in product(targets, some, KINDS, LAYOUTS)]
 
 
-def run(target: Target, problem: Problem, x: Array, weight: Array, kind: str, **more: Any) -> Any:
-    """Into a poisoned output."""
-    out = planes_of_more(capi.poisoned(problem.output_shape, x.dtype))
-    return target.run(
-        problem, x, weight, **{"out": out, "math": capi.MATHS[KINDS[kind][1]], **more}
-    )
+def run(
+    target: Target, problem: Problem, x: Array, weight: Array, kind: str, layout: str, **more: Any
+) -> Any:
+    """Into a poisoned output of the input's layout."""
+    place = LAYOUTS[layout]
+    out = place(capi.poisoned(problem.output_shape, x.dtype))
+    math = capi.MATHS[KINDS[kind][1]]
+    return target.run(problem, place(x), weight, **{"out": out, "math": math, **more})
 
 
 @pytest.mark.parametrize("filters", ["nchw", "nhwc"])
-@pytest.mark.parametrize(("target", "problem", "kind"), cases(FEW + MANY))
-def test_integers_exactly(target: Target, problem: Problem, kind: str, filters: str) -> None:
+@pytest.mark.parametrize(("target", "problem", "kind", "layout"), cases(FEW + MANY))
+def test_integers_exactly(
+    target: Target, problem: Problem, kind: str, layout: str, filters: str
+) -> None:
     dtype = KINDS[kind][0]
-    x = planes_of_more(integers(problem.input_shape, dtype))
-    weight = LAYOUTS[filters](integers(problem.weight_shape, dtype))
-    y = run(target, problem, x, weight, kind)
+    x = integers(problem.input_shape, dtype)
+    weight = strided(integers(problem.weight_shape, dtype), layout=filters)
+    y = run(target, problem, x, weight, kind, layout)
     np.testing.assert_array_equal(y, convolution(x, weight, problem).astype(DTYPES[dtype]))
 
 
-@pytest.mark.parametrize(("target", "problem", "kind"), cases(FEW[::5]))
+@pytest.mark.parametrize(("target", "problem", "kind", "layout"), cases(FEW[::5]))
 @pytest.mark.parametrize("shift", [2, 4, 8])
-def test_any_alignment(target: Target, problem: Problem, kind: str, shift: int) -> None:
+def test_any_alignment(
+    target: Target, problem: Problem, kind: str, layout: str, shift: int
+) -> None:
     dtype, math = KINDS[kind]
     shift = max(shift, DTYPES[dtype].itemsize)
     x, weight = normal(problem.input_shape, dtype), normal(problem.weight_shape, dtype)
-    y = run(target, problem, x, weight, kind, shift=shift)
+    y = run(target, problem, x, weight, kind, layout, shift=shift)
     assert_convolved(y, x, weight, problem, target.algorithm, math)
 
 
-@pytest.mark.parametrize(("target", "problem", "kind"), cases(FEW[::3] + MANY[:2]))
-def test_epilogues(target: Target, problem: Problem, kind: str) -> None:
+@pytest.mark.parametrize(("target", "problem", "kind", "layout"), cases(FEW[::3] + MANY[:2]))
+def test_epilogues(target: Target, problem: Problem, kind: str, layout: str) -> None:
     dtype = KINDS[kind][0]
     x, weight = integers(problem.input_shape, dtype), integers(problem.weight_shape, dtype)
     bias = integers((problem.k,), dtype, "bias")
-    residual = planes_of_more(integers(problem.output_shape, dtype, "residual"))
-    convolve = partial(run, target, problem, x, weight, kind)
+    residual = LAYOUTS[layout](integers(problem.output_shape, dtype, "residual"))
+    convolve = partial(run, target, problem, x, weight, kind, layout)
     assert_exact_epilogues(convolve, convolution(x, weight, problem), bias, residual)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
-@pytest.mark.parametrize(("target", "problem", "kind"), cases(FEW[10:48:9]))
+@pytest.mark.parametrize(("target", "problem", "kind", "layout"), cases(FEW[10:48:9]))
 def test_what_is_not_finite_stays_where_it_is(
-    target: Target, problem: Problem, kind: str, value: float
+    target: Target, problem: Problem, kind: str, layout: str, value: float
 ) -> None:
     dtype = KINDS[kind][0]
     x, weight = integers(problem.input_shape, dtype), integers(problem.weight_shape, dtype)
     x[1, problem.c - 1, 0, 0] = weight[0, 0, 0, 0] = value
     with np.errstate(invalid="ignore"):
         exact = convolution(x, weight, problem)
-    y = run(target, problem, x, weight, kind)
+    y = run(target, problem, x, weight, kind, layout)
     np.testing.assert_array_equal(y.astype(np.float64), exact)

@@ -1,13 +1,13 @@
-// From sums in registers to outputs: a lane has words of neighbouring pixels of a filter, which lie beside those of the
+// Of planes: from sums in registers to outputs. A lane has words of neighbouring pixels of a filter, beside those of the
 // next lanes.
 #pragma once
 
 #include <cstdint>
 
 #include "cuda/fused/output_rows.cuh"
-#include "cuda/pointwise_planes/products.cuh"
+#include "cuda/pointwise_mma/products.cuh"
 
-namespace im2win::cuda::pointwise_planes {
+namespace im2win::cuda::pointwise_mma {
 
 /// Of a lane, in a tile.
 template <class T>
@@ -125,4 +125,4 @@ class Writer {
   bool exists_[kWords];
 };
 
-}  // namespace im2win::cuda::pointwise_planes
+}  // namespace im2win::cuda::pointwise_mma

@@ -1,14 +1,15 @@
-// pointwise_planes: windows of single pixels, of few channels and filters, whose pixels are neighbours in memory. All that
-// matters is that memory is never waited for, nor anything before it is asked for the first time. Warps go from tile to
-// tile by themselves: they share filters alone.
+// pointwise_mma: windows of single pixels, of few channels and filters. All that matters is that memory is never waited
+// for, nor anything before it is asked for the first time. Warps go from tile to tile by themselves: they share filters
+// alone.
 #pragma once
 
 #include "cuda/launch.cuh"
-#include "cuda/pointwise_planes/outputs.cuh"
-#include "cuda/pointwise_planes/products.cuh"
-#include "cuda/pointwise_planes/stream.cuh"
+#include "cuda/pointwise_mma/outputs.cuh"
+#include "cuda/pointwise_mma/products.cuh"
+#include "cuda/pointwise_mma/row_outputs.cuh"
+#include "cuda/pointwise_mma/stream.cuh"
 
-namespace im2win::cuda::pointwise_planes {
+namespace im2win::cuda::pointwise_mma {
 
 template <class Element>
 __device__ __forceinline__ void load_biases(const Arguments<Element>& a, int32_t first_filter) {
@@ -19,23 +20,40 @@ __device__ __forceinline__ void load_biases(const Arguments<Element>& a, int32_t
   }
 }
 
+/// What a warp has.
+template <class T, bool = T::kAreRows>
+struct Warp {
+  using Stream = pointwise_mma::Stream<T>;
+  using Words = pointwise_mma::Words<T>;
+  using Sums = pointwise_mma::Sums<T>;
+  using Writer = pointwise_mma::Writer<T>;
+};
+template <class T>
+struct Warp<T, true> {
+  using Stream = RowStream<T>;
+  using Words = RowWords<T>;
+  using Sums = RowSums<T>;
+  using Writer = RowWriter<T>;
+};
+
 /// All passes over a tile, whose first step is in this slot. The first pass waits for the steps, and asks for others. The
 /// slot of the next tile.
 template <class T>
 __device__ __forceinline__ uint32_t multiply_tile(const Arguments<typename T::Element>& a,
-                                                  Stream<T>& stream, uint32_t first_slot,
-                                                  const Writer<T>& writer) {
+                                                  typename Warp<T>::Stream& stream,
+                                                  uint32_t first_slot,
+                                                  const typename Warp<T>::Writer& writer) {
   uint32_t slot;
 #pragma unroll 1
   for (int pass = 0; pass < a.tile.passes; ++pass) {
     const int32_t filter = pass * T::kSixteens * kProductFilters;
     FilterRows<T> filters(a, filter);
-    Sums<T> sums = {};
+    typename Warp<T>::Sums sums = {};
     slot = first_slot;
 #pragma unroll 1
     for (int step = 0; step < a.tile.steps; ++step, filters.advance()) {
       if (pass == 0) stream.wait();
-      Words<T> words;
+      typename Warp<T>::Words words;
       stream.read(slot, words);
       slot = stream.after(slot);
       if (pass == 0) stream.ask();
@@ -48,13 +66,13 @@ __device__ __forceinline__ uint32_t multiply_tile(const Arguments<typename T::El
 
 template <class T>
 __global__ void __launch_bounds__(most_warps(T::kSixteens, T::kBytes) * 32)
-    pointwise_planes_kernel(const __grid_constant__ Arguments<typename T::Element> a) {
+    pointwise_mma_kernel(const __grid_constant__ Arguments<typename T::Element> a) {
   const auto [block, part] = a.parts.divide(static_cast<int32_t>(block_index()));
   const int32_t first_filter = part * a.tile.part_filters();
   // The same for a warp, which the compiler must know.
   const int warp = __shfl_sync(~0u, ptx::thread_in_block() / 32, 0);
   const int32_t first_tile = block * a.tile.warps + warp, stride = a.tile.blocks * a.tile.warps;
-  Stream<T> stream(a, first_tile, stride);
+  typename Warp<T>::Stream stream(a, first_tile, stride);
   ptx::wait_for_kernel_before();
   with_filter_words<T>(a, first_filter, [](const auto& words) { words.ask(); });
   __pipeline_commit();
@@ -68,9 +86,9 @@ __global__ void __launch_bounds__(most_warps(T::kSixteens, T::kBytes) * 32)
   uint32_t slot = stream.first_slot();
 #pragma unroll 1
   for (int32_t tile = first_tile; tile < a.tile.tiles; tile += stride) {
-    const Writer<T> writer(a, tile, first_filter);
+    const typename Warp<T>::Writer writer(a, tile, first_filter);
     slot = multiply_tile<T>(a, stream, slot, writer);
   }
 }
 
-}  // namespace im2win::cuda::pointwise_planes
+}  // namespace im2win::cuda::pointwise_mma

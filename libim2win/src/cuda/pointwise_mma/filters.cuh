@@ -7,9 +7,9 @@
 #include <cstdint>
 
 #include "cuda/fused/output_rows.cuh"
-#include "cuda/pointwise_planes/arguments.cuh"
+#include "cuda/pointwise_mma/arguments.cuh"
 
-namespace im2win::cuda::pointwise_planes {
+namespace im2win::cuda::pointwise_mma {
 
 template <class T>
 using Bits = std::conditional_t<T::kIsTf32, float, uint16_t>;
@@ -88,21 +88,21 @@ class FilterRows {
  public:
   /// `filter`: the pass's first of the part's.
   __device__ __forceinline__ FilterRows(const Arguments<typename T::Element>& a, int32_t filter)
-      : eight_(8 * a.tile.filter_pitch() * T::kBytes) {
+      : pitch_(a.tile.filter_pitch() * T::kBytes) {
     const int lane = lane_of_warp();
     address_ = ptx::shared_address(dynamic_shared_memory) +
-               ((filter + lane / 4) * a.tile.filter_pitch() + lane % 4 * kLaneChannels) * T::kBytes;
+               (filter + T::first_filter(lane)) * pitch_ + lane % 4 * kLaneChannels * T::kBytes;
   }
 
   __device__ __forceinline__ void advance() { address_ += kStepChannels * T::kBytes; }
 
-  /// Of a sixteen, the rows of all products: of filter lane / 4, and of the one eight after it.
+  /// Of a sixteen, the lane's two filters, of all products: halves of the first one, and of the second.
   __device__ __forceinline__ void read(int sixteen, uint32_t (&x)[T::kProducts][4]) const {
     using Channels = fused::Pixels<uint32_t, 2 * T::kProducts>;
 #pragma unroll
     for (int row = 0; row < 2; ++row) {
-      const auto channels = *static_cast<const Channels*>(
-          ptx::at_shared_address(address_ + (2 * sixteen + row) * eight_));
+      const auto channels = *static_cast<const Channels*>(ptx::at_shared_address(
+          address_ + (sixteen * kProductFilters + row * T::kSecondFilter) * pitch_));
 #pragma unroll
       for (int i = 0; i < 2 * T::kProducts; ++i) x[i / 2][i % 2 * 2 + row] = channels.x[i];
     }
@@ -110,7 +110,7 @@ class FilterRows {
 
  private:
   uint32_t address_;
-  int eight_;
+  int pitch_;
 };
 
-}  // namespace im2win::cuda::pointwise_planes
+}  // namespace im2win::cuda::pointwise_mma

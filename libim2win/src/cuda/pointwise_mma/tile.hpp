@@ -1,13 +1,14 @@
-// How `pointwise_planes` shares a convolution of single pixels out: pixels among warps, each by itself, and filters
+// How `pointwise_mma` shares a convolution of single pixels out: pixels among warps, each by itself, and filters
 // among passes over these and parts of the blocks. Plain host code: it can be tested without a GPU.
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <string>
 
 #include "problem.hpp"
 
-namespace im2win::cuda::pointwise_planes {
+namespace im2win::cuda::pointwise_mma {
 
 /// What a warp has of a channel at a time, in neighbouring pixels of one image or of several.
 constexpr int kRowBytes = 128;
@@ -56,8 +57,14 @@ struct Device {
 };
 inline constexpr Device kH200 = {132, 227 * 1024};
 
-/// How many pixels, at most `word`, words of planes may have, which begin after so many elements.
-int word_of(const Tensor& tensor, int64_t begin, int word);
+/// Whether channels are neighbours, rather than pixels of a channel.
+bool are_rows(const Problem& problem);
+
+/// How many elements, at most `word`, words may have of what is so many elements after each other.
+int word_of(std::initializer_list<int64_t> elements, int word);
+/// Of planes, or of pixels' channels, which begin after so many elements.
+int plane_word(const Tensor& tensor, int64_t begin, int word);
+int row_word(const Tensor& tensor, int64_t begin, int word);
 
 /// "" or why not.
 std::string refusal(const Problem& problem);
@@ -68,4 +75,4 @@ Tile choose_tile(const Problem& problem, const Device& device);
 /// Estimated, on an H200.
 double microseconds(const Problem& problem, const Tile& tile, const Device& device);
 
-}  // namespace im2win::cuda::pointwise_planes
+}  // namespace im2win::cuda::pointwise_mma

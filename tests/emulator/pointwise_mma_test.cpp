@@ -1,4 +1,4 @@
-// pointwise_planes, emulated, on random problems.
+// pointwise_mma, emulated, on random problems.
 
 #include <cstdint>
 #include <cstdlib>
@@ -21,7 +21,6 @@ im2win_conv2d_desc random_desc() {
   desc.w = once_in(2) ? 4 * between(1, 8) : between(1, 30);
   desc.r = desc.s = 1;
   choose_ends(desc);
-  desc.input_layout = desc.output_layout = desc.residual_layout = IM2WIN_NCHW;
   if (once_in(2)) desc.filter_layout = IM2WIN_NHWC;
   if (desc.bias_dtype != IM2WIN_NONE) desc.bias_dtype = desc.dtype;
   return desc;
@@ -30,7 +29,7 @@ im2win_conv2d_desc random_desc() {
 std::unique_ptr<Convolution> configure(const Problem& problem, const Target& target) {
   // Of few, warps go through several tiles; of many, filters are shared out.
   emulator::set_multiprocessors(once_in(2) ? 1 : 64);
-  return cuda::configure_pointwise_planes(problem, target);
+  return cuda::configure_pointwise_mma(problem, target);
 }
 
 }  // namespace

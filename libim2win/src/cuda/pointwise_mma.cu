@@ -1,0 +1,126 @@
+// pointwise_mma: windows of single pixels, of few channels and filters.
+
+#include <cstdint>
+#include <memory>
+
+#include "cuda/algorithms.hpp"
+#include "cuda/device.hpp"
+#include "cuda/launch.cuh"
+#include "cuda/pointwise_mma/kernel.cuh"
+#include "cuda/pointwise_mma/tile.hpp"
+
+namespace im2win::cuda {
+namespace pointwise_mma {
+namespace {
+
+template <class Element>
+using Kernel = void (*)(const Arguments<Element>);
+
+/// A kernel for each size of words.
+template <class Element>
+struct Kernels {
+  static constexpr int kWord = kMostWordBytes / static_cast<int>(sizeof(Element)),
+                       kHalfWord = kWord / 2;
+  Kernel<Element> all[3];
+
+  Kernel<Element> of(int word) const { return all[word == kWord ? 0 : word == kHalfWord ? 1 : 2]; }
+};
+
+template <class Element, int kSixteens>
+Kernels<Element> kernels_of_pass(bool are_rows) {
+  using K = Kernels<Element>;
+  if (are_rows) {
+    const Kernel<Element> kernel = pointwise_mma_kernel<Rows<Element, kSixteens>>;
+    return {{kernel, kernel, kernel}};
+  }
+  const Kernel<Element> elements = pointwise_mma_kernel<Planes<Element, kSixteens, 1>>;
+  const Kernel<Element> words = pointwise_mma_kernel<Planes<Element, kSixteens, K::kWord>>;
+  if constexpr (sizeof(Element) == 4)
+    return {{words, elements, elements}};
+  else
+    return {{words, pointwise_mma_kernel<Planes<Element, kSixteens, K::kHalfWord>>, elements}};
+}
+
+template <class Element>
+Kernels<Element> kernels(int sixteens, bool are_rows) {
+  switch (sixteens) {
+    case 1: return kernels_of_pass<Element, 1>(are_rows);
+    case 2: return kernels_of_pass<Element, 2>(are_rows);
+    default: return kernels_of_pass<Element, kMostSixteens>(are_rows);
+  }
+}
+
+template <class Element>
+class PointwiseMma final : public Convolution {
+ public:
+  PointwiseMma(const Problem& problem, const Tile& tile, const Device& device)
+      : problem_(problem),
+        arguments_(problem, tile),
+        are_rows_(are_rows(problem)),
+        kernels_(kernels<Element>(tile.sixteens, are_rows_)) {
+    for (const Kernel<Element> kernel : kernels_.all)
+      allow_shared_memory(reinterpret_cast<const void*>(kernel), device.shared_bytes);
+    start_ = ptx_version(kernels_.all[0]) >= 90 ? Start::kEarly : Start::kInOrder;
+  }
+
+  void run(const Buffers& buffers, void* stream) const override {
+    Arguments<Element> a = arguments_;
+    a.input = static_cast<const Element*>(buffers.input);
+    a.filter = static_cast<const Element*>(buffers.filter);
+    a.outputs.bind(buffers);
+    a.filter_bytes = filter_bytes(buffers.filter);
+    int word = Kernels<Element>::kWord;
+    if (are_rows_) {
+      constexpr int kLaneFilters = 4;
+      a.input_bytes = row_word(problem_.input, begin(buffers.input), word) * kBytes;
+      a.output_word = row_word(problem_.output, begin(buffers.output), kLaneFilters);
+    } else {
+      word = plane_word(problem_.input, begin(buffers.input), word);
+      word = plane_word(problem_.output, begin(buffers.output), word);
+      if (buffers.residual != nullptr)
+        word = plane_word(problem_.residual, begin(buffers.residual), word);
+    }
+    launch_shared("pointwise_mma_kernel", kernels_.of(word), int64_t{a.tile.blocks} * a.tile.parts,
+                  a.tile.warps * 32, static_cast<size_t>(a.tile.shared_bytes), stream, start_, a);
+  }
+
+ private:
+  static constexpr int kBytes = static_cast<int>(sizeof(Element));
+
+  static int64_t begin(const void* data) {
+    return static_cast<int64_t>(reinterpret_cast<uintptr_t>(data) / sizeof(Element));
+  }
+  /// That can be copied at a time.
+  int32_t filter_bytes(const void* filter) const {
+    if (problem_.filter.stride[1] != 1) return kBytes;
+    return word_of({begin(filter), problem_.c, problem_.filter.stride[0]}, 16 / kBytes) * kBytes;
+  }
+
+  Problem problem_;
+  Arguments<Element> arguments_;
+  bool are_rows_;
+  Kernels<Element> kernels_;
+  Start start_;
+};
+
+template <class Element>
+std::unique_ptr<Convolution> make(const Problem& problem, const Target& target) {
+  const Device device = {multiprocessors(target.device), shared_bytes_of_block(target.device)};
+  return std::make_unique<PointwiseMma<Element>>(problem, choose_tile(problem, device), device);
+}
+
+}  // namespace
+}  // namespace pointwise_mma
+
+std::string refuse_pointwise_mma(const Problem& problem) { return pointwise_mma::refusal(problem); }
+
+std::unique_ptr<Convolution> configure_pointwise_mma(const Problem& problem, const Target& target) {
+  const CurrentDevice current(target.device);
+  switch (problem.dtype) {
+    case IM2WIN_FLOAT16: return pointwise_mma::make<__half>(problem, target);
+    case IM2WIN_BFLOAT16: return pointwise_mma::make<__nv_bfloat16>(problem, target);
+    default: return pointwise_mma::make<float>(problem, target);
+  }
+}
+
+}  // namespace im2win::cuda

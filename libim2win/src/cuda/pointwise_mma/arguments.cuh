@@ -1,0 +1,115 @@
+// What a launch of `pointwise_mma` is given, and what kernels are compiled for.
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+#include "cuda/divisor.hpp"
+#include "cuda/epilogue.cuh"
+#include "cuda/pointwise/tile.hpp"
+#include "cuda/pointwise_mma/tile.hpp"
+#include "cuda/ptx.cuh"
+
+extern __shared__ __align__(16) char dynamic_shared_memory[];
+
+namespace im2win::cuda::pointwise_mma {
+
+/// A lane's of a step, neighbours.
+constexpr int kLaneChannels = kStepChannels / 4;
+
+/// Plain data.
+template <class Element>
+struct Arguments {
+  const Element* input = nullptr;
+  const Element* filter = nullptr;
+  Outputs<Element, float> outputs;
+  Tile tile;
+  // Of images and channels; where these are neighbours, of pixels.
+  int64_t input_stride[2];
+  int64_t filter_stride[2];
+  int32_t pixels;  // of all images
+  int32_t channels, filters;
+  int64_t output_stride = 0, residual_stride = 0;  // of pixels, where channels are neighbours
+  // That are copied at a time; and how many neighbouring filters are stored.
+  int32_t filter_bytes = sizeof(Element), input_bytes = sizeof(Element), output_word = 1;
+  Divisor plane, parts, steps;
+
+  Arguments(const Problem& problem, const Tile& t)
+      : outputs(problem),
+        tile(t),
+        input_stride{
+            are_rows(problem) ? *pointwise::pixel_stride(problem.input) : problem.input.stride[0],
+            problem.input.stride[1]},
+        filter_stride{problem.filter.stride[0], problem.filter.stride[1]},
+        pixels(static_cast<int32_t>(problem.output_pixels())),
+        channels(static_cast<int32_t>(problem.c)),
+        filters(static_cast<int32_t>(problem.k)),
+        plane(problem.p * problem.q),
+        parts(t.parts),
+        steps(t.steps) {
+    if (!are_rows(problem)) return;
+    output_stride = *pointwise::pixel_stride(problem.output);
+    if (problem.has_residual) residual_stride = *pointwise::pixel_stride(problem.residual);
+  }
+};
+
+/// What a kernel is compiled for: so many times 16 filters a pass.
+template <class Element_, int kSixteens_>
+struct Pass {
+  using Element = Element_;
+  static constexpr bool kIsTf32 = sizeof(Element) == 4;
+  static constexpr int kSixteens = kSixteens_;
+  static constexpr int kBytes = static_cast<int>(sizeof(Element)), kPixels = tile_pixels(kBytes);
+  /// Of a step: each sums over 32 bytes of channels.
+  static constexpr int kProducts = kStepChannels * kBytes / 32;
+};
+
+/// Of planes. Words have kWord neighbouring pixels of a channel: a row of a warp's tile has kWords a lane.
+template <class Element, int kSixteens, int kWord_>
+struct Planes : Pass<Element, kSixteens> {
+  static constexpr bool kAreRows = false;
+  static constexpr int kWord = kWord_, kWordBytes = kWord * Planes::kBytes;
+  static constexpr int kEights = Planes::kPixels / 8, kWords = kEights / kWord;
+
+  /// Of a sixteen, the first of the two that a lane has of an operand, and the second after it.
+  __device__ __forceinline__ static int first_filter(int lane) { return lane / 4; }
+  static constexpr int kSecondFilter = 8;
+};
+
+/// Of pixels whose channels are neighbours.
+template <class Element, int kSixteens>
+struct Rows : Pass<Element, kSixteens> {
+  static constexpr bool kAreRows = true;
+
+  /// Columns of two products' sums: a lane has two neighbours of either, which are four.
+  __device__ __forceinline__ static int first_filter(int lane) {
+    return lane / 8 * 4 + lane / 4 % 2;
+  }
+  static constexpr int kSecondFilter = 2;
+};
+
+/// Columns of a product are every so manyth pixel. Column i has the word of this number of each eight: a lane's sums are
+/// of columns 2 * (lane mod 4) on, and so four lanes write neighbouring words.
+__device__ __forceinline__ int word_of_column(int column) { return column / 2 + column % 2 * 4; }
+
+/// Where pixels are: of their image, and of its planes.
+struct Place {
+  int32_t image, pixel;
+
+  template <class Element>
+  __device__ __forceinline__ Place(const Arguments<Element>& a, int32_t pixel_of_all) {
+    const auto [quotient, remainder] = a.plane.divide(pixel_of_all);
+    image = quotient;
+    pixel = remainder;
+  }
+};
+
+/// Of the part's filters, in shared memory.
+template <class Element>
+__device__ __forceinline__ float* biases(const Arguments<Element>& a) {
+  return reinterpret_cast<float*>(dynamic_shared_memory + a.tile.biases_begin);
+}
+
+__device__ __forceinline__ int lane_of_warp() { return ptx::thread_in_block() % 32; }
+
+}  // namespace im2win::cuda::pointwise_mma
