@@ -10,9 +10,10 @@ namespace im2win {
 namespace {
 
 [[noreturn]] void fail_absent() {
-  fail(IM2WIN_NO_DEVICE,
-       "this libim2win was built without CUDA, as no CUDA compiler was found: install the CUDA "
-       "toolkit (13.0 or newer, with nvcc on PATH), then rebuild");
+  fail(
+      IM2WIN_NO_DEVICE,
+      "this libim2win was built without CUDA: to have it, install the CUDA toolkit (13.0 or newer, "
+      "with nvcc on PATH), then rebuild");
 }
 
 void require_device(int32_t) { fail_absent(); }

@@ -15,6 +15,7 @@ namespace {
 constexpr int64_t kMostChannels = 512;
 // Whose numbers, and bytes of filters, fit 32 bits.
 constexpr int64_t kMostFilters = 1 << 16, kMostPixels = 1 << 30;
+
 bool is_plane(const Tensor& tensor) {
   return (tensor.size[3] == 1 || tensor.stride[3] == 1) &&
          (tensor.size[2] == 1 || tensor.stride[2] == tensor.size[3]);

@@ -10,7 +10,8 @@
 
 namespace im2win::cuda::pointwise_mma {
 
-/// What a warp has of a channel at a time, in neighbouring pixels of one image or of several.
+/// What a warp has of a channel at a time, in neighbouring pixels of one image or of several; where channels are
+/// neighbours, as many pixels of a step's channels.
 constexpr int kRowBytes = 128;
 /// What it multiplies at a time of these.
 constexpr int kStepChannels = 16;
