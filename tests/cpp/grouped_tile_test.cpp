@@ -13,7 +13,6 @@ namespace {
 
 using namespace im2win;
 using namespace im2win::cuda;
-using grouped::Device;
 using grouped::Layout;
 using grouped::Set;
 using grouped::Tile;
@@ -39,7 +38,7 @@ void check_sets() {
 }
 
 /// Positions of a lane's strips lie in the box, and all that is read in what is staged.
-void check_tile(const Problem& problem, const Device& device) {
+void check_tile(const Problem& problem, const DeviceLimits& device) {
   const std::optional<Tile> chosen = grouped::choose_tile(problem, device);
   if (!chosen) return;
   const Tile& tile = *chosen;
@@ -77,11 +76,11 @@ void check_tiles() {
       for (const int64_t size : {1, 7, 28, 57})
         for (const int64_t kernel : {1, 3, 5})
           for (const int64_t stride : {1, 2, 3})
-            for (const Device& device : {grouped::kH200, Device{1, 99 * 1024}})
+            for (const DeviceLimits& device : {kH200, DeviceLimits{1, 99 * 1024}})
               check_tile(layer(n, 32, c, c, size, kernel, stride), device);
-  expect(grouped::choose_tile(layer(1, 32, 16, 16, 28), grouped::kH200)->tap_rows == 3,
+  expect(grouped::choose_tile(layer(1, 32, 16, 16, 28), kH200)->tap_rows == 3,
          "rows of taps share pixels");
-  expect(grouped::choose_tile(layer(1, 32, 16, 16, 28, 3, 2), grouped::kH200)->tap_rows == 1,
+  expect(grouped::choose_tile(layer(1, 32, 16, 16, 28, 3, 2), kH200)->tap_rows == 1,
          "but not where windows are further apart");
 }
 

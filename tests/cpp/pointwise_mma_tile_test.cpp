@@ -13,10 +13,9 @@ namespace {
 
 using namespace im2win;
 using namespace im2win::cuda;
-using pointwise_mma::Device;
 using pointwise_mma::Tile;
 
-constexpr Device kSmall = {20, 99 * 1024};
+constexpr DeviceLimits kSmall = {20, 99 * 1024};
 
 Problem layer(int64_t n, int64_t c, int64_t size, int64_t k, im2win_dtype dtype = IM2WIN_FLOAT16,
               bool are_rows = false) {
@@ -27,7 +26,7 @@ Problem layer(int64_t n, int64_t c, int64_t size, int64_t k, im2win_dtype dtype 
   return problem;
 }
 
-void check_tile(const Problem& problem, const Device& device) {
+void check_tile(const Problem& problem, const DeviceLimits& device) {
   using namespace pointwise_mma;
   const int bytes = static_cast<int>(element_bytes(problem.dtype));
   const Tile tile = choose_tile(problem, device);
@@ -49,7 +48,7 @@ void check_tile(const Problem& problem, const Device& device) {
 }
 
 void check_tiles() {
-  for (const Device& device : {pointwise_mma::kH200, kSmall})
+  for (const DeviceLimits& device : {kH200, kSmall})
     for (const im2win_dtype dtype : {IM2WIN_FLOAT16, IM2WIN_FLOAT32})
       for (const int64_t c : {1, 16, 17, 64, 130, 512})
         for (const int64_t k : {1, 16, 17, 33, 64, 65, 300, 5000})

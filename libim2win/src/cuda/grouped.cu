@@ -20,7 +20,7 @@ class Grouped final : public Convolution {
   using Element = typename T::Element;
 
  public:
-  Grouped(const Problem& problem, const Tile& tile, const Device& device)
+  Grouped(const Problem& problem, const Tile& tile, const DeviceLimits& device)
       : problem_(problem),
         arguments_(problem, tile, device),
         start_(ptx_version(kKernel) >= 90 ? Start::kEarly : Start::kInOrder) {
@@ -49,7 +49,8 @@ class Grouped final : public Convolution {
 
 template <class Element>
 std::unique_ptr<Convolution> make(const Problem& problem, const Target& target) {
-  const Device device = {multiprocessors(target.device), shared_bytes_of_block(target.device)};
+  const DeviceLimits device = {multiprocessors(target.device),
+                               shared_bytes_of_block(target.device)};
   const std::optional<Tile> tile = choose_tile(problem, device);
   if (!tile) return implicit_gemm::configure_split_k(problem, target);
   const auto with = [&]<int kEights>() -> std::unique_ptr<Convolution> {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <initializer_list>
 
 #include "cuda/algorithms.hpp"
 #include "cuda/device.hpp"
@@ -10,6 +9,7 @@
 #include "cuda/pointwise/kernels.hpp"
 #include "cuda/pointwise/tile.hpp"
 #include "cuda/tensor_map.hpp"
+#include "cuda/words.hpp"
 
 namespace im2win::cuda {
 namespace pointwise {
@@ -29,10 +29,7 @@ struct Rows {
 int64_t word_of(const Rows& rows, const void* data, int64_t most) {
   constexpr int64_t kBytes = 2;
   const auto begin = static_cast<int64_t>(reinterpret_cast<uintptr_t>(data) / kBytes % 8);
-  int64_t word = most;
-  for (const int64_t x : {begin, rows.elements, rows.rows > 1 ? rows.stride : 0})
-    while (x % word != 0) word /= 2;
-  return word;
+  return cuda::word_of({begin, rows.elements, rows.rows > 1 ? rows.stride : 0}, most);
 }
 
 /// What the tensor memory accelerator takes; see tensor_map().

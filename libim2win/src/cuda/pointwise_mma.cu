@@ -8,6 +8,7 @@
 #include "cuda/launch.cuh"
 #include "cuda/pointwise_mma/kernel.cuh"
 #include "cuda/pointwise_mma/tile.hpp"
+#include "cuda/words.hpp"
 
 namespace im2win::cuda {
 namespace pointwise_mma {
@@ -53,7 +54,7 @@ Kernels<Element> kernels(int sixteens, bool are_rows) {
 template <class Element>
 class PointwiseMma final : public Convolution {
  public:
-  PointwiseMma(const Problem& problem, const Tile& tile, const Device& device)
+  PointwiseMma(const Problem& problem, const Tile& tile, const DeviceLimits& device)
       : problem_(problem),
         arguments_(problem, tile),
         are_rows_(are_rows(problem)),
@@ -93,7 +94,9 @@ class PointwiseMma final : public Convolution {
   /// That can be copied at a time.
   int32_t filter_bytes(const void* filter) const {
     if (problem_.filter.stride[1] != 1) return kBytes;
-    return word_of({begin(filter), problem_.c, problem_.filter.stride[0]}, 16 / kBytes) * kBytes;
+    const int64_t word =
+        word_of({begin(filter), problem_.c, problem_.filter.stride[0]}, kMostWordBytes / kBytes);
+    return static_cast<int32_t>(word) * kBytes;
   }
 
   Problem problem_;
@@ -105,7 +108,8 @@ class PointwiseMma final : public Convolution {
 
 template <class Element>
 std::unique_ptr<Convolution> make(const Problem& problem, const Target& target) {
-  const Device device = {multiprocessors(target.device), shared_bytes_of_block(target.device)};
+  const DeviceLimits device = {multiprocessors(target.device),
+                               shared_bytes_of_block(target.device)};
   return std::make_unique<PointwiseMma<Element>>(problem, choose_tile(problem, device), device);
 }
 

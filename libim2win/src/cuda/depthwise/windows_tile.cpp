@@ -8,6 +8,7 @@
 #include "checked.hpp"
 #include "cuda/depthwise/banks.hpp"
 #include "cuda/depthwise/tile.hpp"
+#include "cuda/words.hpp"
 
 namespace im2win::cuda {
 namespace {
@@ -35,9 +36,8 @@ bool is_pixel_major(const Problem& problem) {
 
 /// The most elements of a word that parts of `size` elements, and of `part`, are whole words of.
 int word_elements(const Problem& problem, int64_t size, int64_t part) {
-  int64_t word = kDepthwiseWordBytes / element_bytes(problem.dtype);
-  while (size % word != 0 || part % word != 0) word /= 2;
-  return static_cast<int>(word);
+  return static_cast<int>(
+      word_of({size, part}, kDepthwiseWordBytes / element_bytes(problem.dtype)));
 }
 
 /// Words are stored in shared memory by as many floats at a time, up to 16 bytes.

@@ -237,7 +237,7 @@ struct NarrowCosts {
 double pixel_microseconds(const Problem& problem, const PixelCosts& costs,
                           const NarrowCosts& narrow) {
   const auto pixels = double(problem.output_pixels()), c = double(problem.c);
-  const double bytes = pixels * (problem.dtype == IM2WIN_FLOAT32 ? 4 : 2);
+  const double bytes = pixels * double(element_bytes(problem.dtype));
   const double memory =
       bytes * (c * (1 + narrow.input) + double(problem.k) * (1 + narrow.output)) / costs.bytes;
   const double operands = pixels * double(ceil_div(problem.k, kFilters)) *
@@ -251,7 +251,7 @@ double pixel_microseconds(const Problem& problem, const PixelCosts& costs,
 // Beside 94 times of up to 90 us in TF32 on an H200, and 124 with 16 bits, its standard deviation is 12 and 13 %.
 double microseconds_of_planes(const Problem& problem) {
   const bool is_tf32 = problem.dtype == IM2WIN_FLOAT32;
-  const int64_t bytes = problem.p * problem.q * (is_tf32 ? 4 : 2);
+  const int64_t bytes = problem.p * problem.q * element_bytes(problem.dtype);
   const bool is_half = bytes % 16 == 8 && !is_tf32, is_whole = bytes % 16 == 0;
   if (is_tf32)
     return pixel_microseconds(problem, {3.86, 0.0094, 3.9e6, 6.3e-5, 3e-7, 3.2},

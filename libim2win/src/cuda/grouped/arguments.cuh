@@ -39,7 +39,7 @@ struct Arguments {
   Divisor set_filters, group_channels, taps_across;
   Divisor box_columns, position_groups;
 
-  Arguments(const Problem& problem, const Tile& its_tile, const Device& device)
+  Arguments(const Problem& problem, const Tile& its_tile, const DeviceLimits& device)
       : exact(problem),
         tile(its_tile),
         layout(layout_of(problem, tile)),

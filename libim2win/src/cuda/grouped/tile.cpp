@@ -35,7 +35,7 @@ bool shares_taps(const Problem& problem) {
   return problem.r == kSharedTapRows && problem.stride_h == problem.dilation_h;
 }
 
-int resident(const Layout& layout, const Device& device) {
+int resident(const Layout& layout, const DeviceLimits& device) {
   return std::clamp((device.shared_bytes + kReservedBytes) / (layout.shared_bytes + kReservedBytes),
                     1, kMostResident);
 }
@@ -67,7 +67,7 @@ int64_t even(int64_t all, int64_t most) { return ceil_div(all, ceil_div(all, mos
 
 /// Calls use(tile) for each that fits.
 template <class Use>
-void for_each_tile(const Problem& problem, const Device& device, const Use& use) {
+void for_each_tile(const Problem& problem, const DeviceLimits& device, const Use& use) {
   constexpr int kMostGroups = 4;  // of positions
   const Set set = set_of(problem);
   const int64_t strips = ceil_div(problem.p, kStripRows);
@@ -178,7 +178,7 @@ int slabs_of(const Problem& problem, const Tile& tile) {
   return static_cast<int>(ceil_div(problem.groups, int64_t{tile.sets} * set_of(problem).groups));
 }
 
-int boxes_at_once(const Problem& problem, const Tile& tile, const Device& device) {
+int boxes_at_once(const Problem& problem, const Tile& tile, const DeviceLimits& device) {
   const int boxes = std::max(boxes_of(problem, tile), 1);
   const int places = device.multiprocessors * resident(layout_of(problem, tile), device);
   return static_cast<int>(even(boxes, std::clamp(places / slabs_of(problem, tile), 1, boxes)));
@@ -187,7 +187,7 @@ int boxes_at_once(const Problem& problem, const Tile& tile, const Device& device
 // Fitted to 2591 times of 23 layers of words on an H200: half of them are within 6 %, and tiles chosen so took 4 % longer
 // than the best; what is loaded element by element, to 71 times of 24 layers in NCHW, which are off by 5 % in the root
 // mean square. Filters that are loaded so are waited for, whatever there is beside.
-double microseconds(const Problem& problem, const Tile& tile, const Device& device) {
+double microseconds(const Problem& problem, const Tile& tile, const DeviceLimits& device) {
   constexpr double kMatrices = 0.00089, kCopy = 0.00018, kStore = 0.00099, kFilter = 0.0006;
   constexpr double kLoad = 0.00087, kScatter = 0.00075, kLoadedFilter = 0.04;
   constexpr double kAlone = 0.65, kAloneLoaded = 1.44;  // boxes' worth of work that nothing hides
@@ -227,7 +227,7 @@ double microseconds(const Problem& problem) {
   return tile ? microseconds(problem, *tile, kH200) : kRefused;
 }
 
-std::optional<Tile> choose_tile(const Problem& problem, const Device& device) {
+std::optional<Tile> choose_tile(const Problem& problem, const DeviceLimits& device) {
   std::optional<Tile> best;
   double least = INFINITY;
   for_each_tile(problem, device, [&](const Tile& tile) {

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "cuda/device_limits.hpp"
 #include "problem.hpp"
 
 namespace im2win::cuda::grouped {
@@ -32,13 +33,6 @@ bool are_words(const Tensor& tensor);
 
 /// Of groups of up to kMostSet channels and filters.
 Set set_of(const Problem& problem);
-
-/// What a tile is chosen for.
-struct Device {
-  int multiprocessors;
-  int shared_bytes;  // of a block
-};
-inline constexpr Device kH200 = {132, 227 * 1024};
 
 /// Plain data.
 struct Tile {
@@ -79,12 +73,12 @@ Layout layout_of(const Problem& problem, const Tile& tile);
 std::string refusal(const Problem& problem);
 
 /// The tile that is estimated to be the fastest; none where the device has too little shared memory.
-std::optional<Tile> choose_tile(const Problem& problem, const Device& device);
+std::optional<Tile> choose_tile(const Problem& problem, const DeviceLimits& device);
 
 /// Boxes of all images; slabs; and how many boxes of a slab are worked on at the same time.
 int boxes_of(const Problem& problem, const Tile& tile);
 int slabs_of(const Problem& problem, const Tile& tile);
-int boxes_at_once(const Problem& problem, const Tile& tile, const Device& device);
+int boxes_at_once(const Problem& problem, const Tile& tile, const DeviceLimits& device);
 
 /// Elements of a filter that are copied at a time: kWord, half of it, or one.
 int filter_copy(const Problem& problem, const void* filter);
@@ -96,7 +90,7 @@ bool is_faster(const Problem& problem);
 bool is_faster_than_depthwise(const Problem& problem);
 
 /// Estimated, on an H200.
-double microseconds(const Problem& problem, const Tile& tile, const Device& device);
+double microseconds(const Problem& problem, const Tile& tile, const DeviceLimits& device);
 /// Of the best tile; infinitely many for what is refused.
 double microseconds(const Problem& problem);
 /// Of this or of im2win_fused, whichever is faster.

@@ -68,13 +68,18 @@ std::optional<int64_t> pixel_stride(const Tensor& tensor) {
   return stride.value_or(tensor.size[1]);
 }
 
-std::string refusal(const Problem& problem) {
-  if (problem.dtype != IM2WIN_FLOAT16 && problem.dtype != IM2WIN_BFLOAT16)
-    return text("takes float16 and bfloat16, not ", dtype_name(problem.dtype));
+std::string refusal_of_windows(const Problem& problem) {
   if (problem.r != 1 || problem.s != 1 || problem.is_padded() || problem.stride_h != 1 ||
       problem.stride_w != 1)
     return "takes windows of single pixels, one next to the other, without padding";
-  if (problem.groups != 1) return text("takes one group, not ", problem.groups);
+  return problem.groups == 1 ? "" : text("takes one group, not ", problem.groups);
+}
+
+std::string refusal(const Problem& problem) {
+  if (problem.dtype != IM2WIN_FLOAT16 && problem.dtype != IM2WIN_BFLOAT16)
+    return text("takes float16 and bfloat16, not ", dtype_name(problem.dtype));
+  const std::string windows = refusal_of_windows(problem);
+  if (!windows.empty()) return windows;
   if (!has_pixels(problem.input) || !has_pixels(problem.output) ||
       (problem.has_residual && !has_pixels(problem.residual)))
     return "takes tensors whose channels are neighbours, and whose pixels are evenly spaced";

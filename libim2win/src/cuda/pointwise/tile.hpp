@@ -70,6 +70,9 @@ struct Tile {
 /// neighbours.
 std::optional<int64_t> pixel_stride(const Tensor& tensor);
 
+/// Why not, of windows that are not of single pixels next to each other, of one group; else "".
+std::string refusal_of_windows(const Problem& problem);
+
 /// "" or why not.
 std::string refusal(const Problem& problem);
 

@@ -4,8 +4,8 @@
 
 #include <cstdint>
 
-#include "cuda/fused/output_rows.cuh"
 #include "cuda/pointwise_mma/products.cuh"
+#include "cuda/pointwise_mma/store.cuh"
 
 namespace im2win::cuda::pointwise_mma {
 
@@ -59,16 +59,6 @@ class Writer {
       x[i] = sums[row / 2][word / 2 * T::kWord + i][row % 2 * 2 + word % 2];
   }
 
-  __device__ __forceinline__ static void store(Element* to, const float* x) {
-    const Word word = fused::to_pixels<Element, T::kWord>(x);
-    if constexpr (sizeof(Word) == sizeof(uint4))
-      ptx::store_word(to, reinterpret_cast<const uint4&>(word));
-    else if constexpr (sizeof(Word) == sizeof(uint2))
-      ptx::store_word(to, reinterpret_cast<const uint2&>(word));
-    else
-      *reinterpret_cast<Word*>(to) = word;
-  }
-
   __device__ __forceinline__ void write_clamped(const Sums<T>& sums, int32_t filter) const {
     const float low = a_.outputs.low();
 #pragma unroll
@@ -83,7 +73,7 @@ class Writer {
         gather(sums, row, word, x.x);
 #pragma unroll
         for (float& each : x.x) each = ptx::max_or_nan(each + bias, low);
-        if (exists_[word]) store(to + offset_[word], x.x);
+        if (exists_[word]) store<T::kWord>(to + offset_[word], x.x);
       }
     }
   }
@@ -116,7 +106,7 @@ class Writer {
     for (int i = 0; i < T::kWord; ++i)
       x.x[i] = outputs.added(x.x[i], to_compute<float>(residual.x[i]), biases(a_)[own]);
     outputs.activate(x.x);
-    store(outputs.data() + offset_[word] + k * outputs.strides()[1], x.x);
+    store<T::kWord>(outputs.data() + offset_[word] + k * outputs.strides()[1], x.x);
   }
 
   const Arguments<Element>& a_;

@@ -4,8 +4,8 @@
 
 #include <cstdint>
 
-#include "cuda/fused/output_rows.cuh"
 #include "cuda/pointwise_mma/products.cuh"
+#include "cuda/pointwise_mma/store.cuh"
 
 namespace im2win::cuda::pointwise_mma {
 
@@ -43,25 +43,16 @@ class RowWriter {
 
   /// By words of so many filters.
   template <int kWord>
-  __device__ __forceinline__ static void store(Element* to, const Four& x, int32_t left) {
-    using Word = fused::Pixels<Element, kWord>;
+  __device__ __forceinline__ static void store_words(Element* to, const Four& x, int32_t left) {
 #pragma unroll
-    for (int j = 0; j < kFilters; j += kWord) {
-      if (j >= left) continue;
-      const Word word = fused::to_pixels<Element, kWord>(x.x + j);
-      if constexpr (sizeof(Word) == sizeof(uint4))
-        ptx::store_word(to + j, reinterpret_cast<const uint4&>(word));
-      else if constexpr (sizeof(Word) == sizeof(uint2))
-        ptx::store_word(to + j, reinterpret_cast<const uint2&>(word));
-      else
-        *reinterpret_cast<Word*>(to + j) = word;
-    }
+    for (int j = 0; j < kFilters; j += kWord)
+      if (j < left) store<kWord>(to + j, x.x + j);
   }
-  __device__ __forceinline__ void store(Element* to, const Four& x, int32_t left) const {
+  __device__ __forceinline__ void store_filters(Element* to, const Four& x, int32_t left) const {
     switch (a_.output_word) {
-      case 4: return store<4>(to, x, left);
-      case 2: return store<2>(to, x, left);
-      default: return store<1>(to, x, left);
+      case 4: return store_words<4>(to, x, left);
+      case 2: return store_words<2>(to, x, left);
+      default: return store_words<1>(to, x, left);
     }
   }
 
@@ -81,7 +72,7 @@ class RowWriter {
         gather(sums, i, row, x);
 #pragma unroll
         for (int j = 0; j < kFilters; ++j) x.x[j] = ptx::max_or_nan(x.x[j] + bias.x[j], low);
-        if (first_pixel_ + 8 * row < a_.pixels) store(to + 8 * row * stride, x, left);
+        if (first_pixel_ + 8 * row < a_.pixels) store_filters(to + 8 * row * stride, x, left);
       }
     }
   }
@@ -113,7 +104,7 @@ class RowWriter {
       x.x[j] = outputs.added(x.x[j], addend, lane_biases()[own + j]);
     }
     outputs.activate(x.x);
-    store(outputs.data() + pixel * a_.output_stride + first_filter_ + own, x, left);
+    store_filters(outputs.data() + pixel * a_.output_stride + first_filter_ + own, x, left);
   }
 
   __device__ __forceinline__ const float* lane_biases() const {

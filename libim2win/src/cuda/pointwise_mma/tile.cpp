@@ -6,6 +6,7 @@
 
 #include "checked.hpp"
 #include "cuda/pointwise/tile.hpp"
+#include "cuda/words.hpp"
 #include "status.hpp"
 
 namespace im2win::cuda::pointwise_mma {
@@ -57,7 +58,7 @@ void place(Tile& tile, int element_bytes) {
 }
 
 /// Of a block, which has a multiprocessor to itself, as others would crowd on some; false if it has no room for a warp.
-bool place_warps(Tile& tile, int element_bytes, const Device& device) {
+bool place_warps(Tile& tile, int element_bytes, const DeviceLimits& device) {
   const int64_t all = ceil_div(int64_t{tile.tiles} * tile.parts, int64_t{device.multiprocessors});
   tile.warps = static_cast<int>(std::min<int64_t>(all, most_warps(tile.sixteens, element_bytes)));
   for (; tile.warps > 0; --tile.warps) {
@@ -84,10 +85,8 @@ std::string refusal(const Problem& problem) {
   const bool is_tf32 = problem.dtype == IM2WIN_FLOAT32 && problem.math == IM2WIN_MATH_TF32;
   if (problem.dtype != IM2WIN_FLOAT16 && problem.dtype != IM2WIN_BFLOAT16 && !is_tf32)
     return text("takes float16, bfloat16 and TF32, not ", dtype_name(problem.dtype));
-  if (problem.r != 1 || problem.s != 1 || problem.is_padded() || problem.stride_h != 1 ||
-      problem.stride_w != 1)
-    return "takes windows of single pixels, one next to the other, without padding";
-  if (problem.groups != 1) return text("takes one group, not ", problem.groups);
+  const std::string windows = pointwise::refusal_of_windows(problem);
+  if (!windows.empty()) return windows;
   if (!are_rows(problem) && !are_planes(problem))
     return "takes tensors whose pixels of a channel are neighbours, or channels of evenly spaced "
            "pixels";
@@ -100,7 +99,7 @@ std::string refusal(const Problem& problem) {
   return "";
 }
 
-Tile choose_tile(const Problem& problem, const Device& device) {
+Tile choose_tile(const Problem& problem, const DeviceLimits& device) {
   const int bytes = static_cast<int>(element_bytes(problem.dtype));
   Tile best{};
   double least = std::numeric_limits<double>::infinity();
@@ -116,20 +115,15 @@ Tile choose_tile(const Problem& problem, const Device& device) {
   return best;
 }
 
-int word_of(std::initializer_list<int64_t> elements, int word) {
-  for (const int64_t x : elements)
-    while (x % word != 0) word /= 2;
-  return word;
-}
-
 int plane_word(const Tensor& tensor, int64_t begin, int word) {
-  return word_of({begin, tensor.size[2] * tensor.size[3], tensor.size[0] > 1 ? tensor.stride[0] : 0,
-                  tensor.size[1] > 1 ? tensor.stride[1] : 0},
-                 word);
+  return static_cast<int>(
+      word_of({begin, tensor.size[2] * tensor.size[3], tensor.size[0] > 1 ? tensor.stride[0] : 0,
+               tensor.size[1] > 1 ? tensor.stride[1] : 0},
+              word));
 }
 
 int row_word(const Tensor& tensor, int64_t begin, int word) {
-  return word_of({begin, tensor.size[1], *pointwise::pixel_stride(tensor)}, word);
+  return static_cast<int>(word_of({begin, tensor.size[1], *pointwise::pixel_stride(tensor)}, word));
 }
 
 namespace {
@@ -160,7 +154,7 @@ int more_words(const Problem& problem, int element_bytes) {
 
 }  // namespace
 
-double microseconds(const Problem& problem, const Tile& tile, const Device& device) {
+double microseconds(const Problem& problem, const Tile& tile, const DeviceLimits& device) {
   constexpr double kBytes = 4.9e6, kCacheBytes = 14e6, kNorm = 1.57;  // of a microsecond
   constexpr int kFewFilters = 4;
   const int element = static_cast<int>(element_bytes(problem.dtype));

@@ -3,9 +3,9 @@
 #pragma once
 
 #include <cstdint>
-#include <initializer_list>
 #include <string>
 
+#include "cuda/device_limits.hpp"
 #include "problem.hpp"
 
 namespace im2win::cuda::pointwise_mma {
@@ -51,19 +51,10 @@ struct Tile {
   constexpr int part_filters() const { return passes * sixteens * kProductFilters; }
 };
 
-/// What a tile is chosen for.
-struct Device {
-  int multiprocessors;
-  int shared_bytes;  // of a block
-};
-inline constexpr Device kH200 = {132, 227 * 1024};
-
 /// Whether channels are neighbours, rather than pixels of a channel.
 bool are_rows(const Problem& problem);
 
-/// How many elements, at most `word`, words may have of what is so many elements after each other.
-int word_of(std::initializer_list<int64_t> elements, int word);
-/// Of planes, or of pixels' channels, which begin after so many elements.
+/// How many elements, at most `word`, words may have of planes, or of pixels' channels, which begin after so many elements.
 int plane_word(const Tensor& tensor, int64_t begin, int word);
 int row_word(const Tensor& tensor, int64_t begin, int word);
 
@@ -71,9 +62,9 @@ int row_word(const Tensor& tensor, int64_t begin, int word);
 std::string refusal(const Problem& problem);
 
 /// The tile that is estimated to be the fastest.
-Tile choose_tile(const Problem& problem, const Device& device);
+Tile choose_tile(const Problem& problem, const DeviceLimits& device);
 
 /// Estimated, on an H200.
-double microseconds(const Problem& problem, const Tile& tile, const Device& device);
+double microseconds(const Problem& problem, const Tile& tile, const DeviceLimits& device);
 
 }  // namespace im2win::cuda::pointwise_mma
