@@ -33,7 +33,7 @@ def problem_of(algorithm: str) -> Problem:
 
 def dtype_of(algorithm: str) -> str:
     """One that it takes."""
-    return "float16" if algorithm in ("grouped", "pointwise", "pointwise_mma") else "float32"
+    return "float16" if algorithm in ("grouped", "pointwise") else "float32"
 
 
 class CudaCall:

@@ -4,7 +4,7 @@ Words of all sizes, within images and at their ends; steps and passes that are n
 parts; one tile a warp and many. Integer data, so that results are exact.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from itertools import product
 from typing import Any
@@ -23,6 +23,7 @@ KINDS = {
     "float16": ("float16", "fp32"),
     "bfloat16": ("bfloat16", "fp32"),
     "tf32": ("float32", "tf32"),
+    "float32": ("float32", "fp32"),
 }
 
 
@@ -66,11 +67,11 @@ LAYOUTS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def cases(some: list[Problem]) -> list[Any]:
+def cases(some: list[Problem], kinds: Iterable[str] = KINDS) -> list[Any]:
     """For "target", "problem", "kind" and "layout"; skipped where it is not built."""
     targets = [target for target in TARGETS if target.algorithm == "pointwise_mma"]
     targets = targets or [Target(CUDA, "pointwise_mma")]
-    return [param(*each) for each in product(targets, some, KINDS, LAYOUTS)]
+    return [param(*each) for each in product(targets, some, kinds, LAYOUTS)]
 
 
 def run(
@@ -129,3 +130,36 @@ def test_what_is_not_finite_stays_where_it_is(
         exact = convolution(x, weight, problem)
     y = run(target, problem, x, weight, kind, layout)
     np.testing.assert_array_equal(y.astype(np.float64), exact)
+
+
+@pytest.mark.parametrize(("target", "problem", "kind", "layout"), cases(FEW[::5], ["float32"]))
+@pytest.mark.parametrize("exponents", [(-149, 0), (0, -149), (-120, 0), (-70, -70), (120, 10)])
+def test_magnitudes_that_bfloat16_does_not_reach(
+    target: Target, problem: Problem, kind: str, layout: str, exponents: tuple[int, int]
+) -> None:
+    """Of which float32's thirds, or products of these, would lose bits, or overflow on the way."""
+    x, weight = (
+        np.ldexp(integers(shape, "float32"), exponent)
+        for shape, exponent in zip(
+            (problem.input_shape, problem.weight_shape), exponents, strict=True
+        )
+    )
+    with np.errstate(over="ignore"):
+        exact = convolution(x, weight, problem).astype(np.float32)
+    np.testing.assert_array_equal(run(target, problem, x, weight, kind, layout), exact)
+
+
+@pytest.mark.parametrize(("target", "problem", "kind", "layout"), cases(FEW[::5], ["float32"]))
+@pytest.mark.parametrize("faint", [("input",), ("weight",), ("input", "weight")])
+def test_faint_elements_beside_others(
+    target: Target, problem: Problem, kind: str, layout: str, faint: tuple[str, ...]
+) -> None:
+    """Sums of faint elements alone, and of others as well: each is as exact as float32's."""
+    rng = np.random.default_rng(7)
+    x, weight = normal(problem.input_shape, "float32"), normal(problem.weight_shape, "float32")
+    for name, values in (("input", x), ("weight", weight)):
+        if name in faint:
+            values *= np.exp2(rng.choice([0, -60, -115, -125], values.shape)).astype(np.float32)
+        values[rng.random(values.shape) < 0.5] = 0
+    y = run(target, problem, x, weight, kind, layout)
+    assert_convolved(y, x, weight, problem, target.algorithm)

@@ -249,6 +249,9 @@ DENSE = [
             Problem(n=2, c=4, h=h, w=w, k=k, r=1, s=1)
             for (h, w), k in product([(200, 208), (198, 202), (199, 201)], [10, 30, 60])
         ),
+        Problem(n=1, c=17, h=100, w=104, k=256, r=1, s=1),
+        Problem(n=3, c=4, h=98, w=102, k=100, r=1, s=1),
+        Problem(n=3, c=4, h=99, w=101, k=100, r=1, s=1),
         Problem(n=3, c=20, h=200, w=208, k=130, r=1, s=1),
         Problem(n=2, c=37, h=20, w=21, k=100, r=1, s=1),
     ),

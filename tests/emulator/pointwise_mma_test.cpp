@@ -13,7 +13,7 @@ using namespace im2win;
 im2win_conv2d_desc random_desc() {
   im2win_conv2d_desc desc = default_desc();
   desc.dtype = random_dtype();
-  desc.math = IM2WIN_MATH_TF32;
+  desc.math = once_in(2) ? IM2WIN_MATH_TF32 : IM2WIN_MATH_FP32;
   desc.n = between(1, 5);
   desc.c = once_in(4) ? between(1, 200) : between(1, 60);
   desc.k = once_in(4) ? between(1, 300) : between(1, 70);

@@ -27,38 +27,40 @@ struct Kernels {
   Kernel<Element> of(int word) const { return all[word == kWord ? 0 : word == kHalfWord ? 1 : 2]; }
 };
 
-template <class Element, int kSixteens>
+template <class Element, Operands kOperands, int kSixteens>
 Kernels<Element> kernels_of_pass(bool are_rows) {
   using K = Kernels<Element>;
   if (are_rows) {
-    const Kernel<Element> kernel = pointwise_mma_kernel<Rows<Element, kSixteens>>;
+    const Kernel<Element> kernel = pointwise_mma_kernel<Rows<Element, kOperands, kSixteens>>;
     return {{kernel, kernel, kernel}};
   }
-  const Kernel<Element> elements = pointwise_mma_kernel<Planes<Element, kSixteens, 1>>;
-  const Kernel<Element> words = pointwise_mma_kernel<Planes<Element, kSixteens, K::kWord>>;
+  const Kernel<Element> elements = pointwise_mma_kernel<Planes<Element, kOperands, kSixteens, 1>>;
+  const Kernel<Element> words =
+      pointwise_mma_kernel<Planes<Element, kOperands, kSixteens, K::kWord>>;
   if constexpr (sizeof(Element) == 4)
     return {{words, elements, elements}};
   else
-    return {{words, pointwise_mma_kernel<Planes<Element, kSixteens, K::kHalfWord>>, elements}};
+    return {{words, pointwise_mma_kernel<Planes<Element, kOperands, kSixteens, K::kHalfWord>>,
+             elements}};
 }
 
-template <class Element>
+template <class Element, Operands kOperands>
 Kernels<Element> kernels(int sixteens, bool are_rows) {
   switch (sixteens) {
-    case 1: return kernels_of_pass<Element, 1>(are_rows);
-    case 2: return kernels_of_pass<Element, 2>(are_rows);
-    default: return kernels_of_pass<Element, kMostSixteens>(are_rows);
+    case 1: return kernels_of_pass<Element, kOperands, 1>(are_rows);
+    case 2: return kernels_of_pass<Element, kOperands, 2>(are_rows);
+    default: return kernels_of_pass<Element, kOperands, kMostSixteens>(are_rows);
   }
 }
 
-template <class Element>
+template <class Element, Operands kOperands>
 class PointwiseMma final : public Convolution {
  public:
   PointwiseMma(const Problem& problem, const Tile& tile, const DeviceLimits& device)
       : problem_(problem),
         arguments_(problem, tile),
         are_rows_(are_rows(problem)),
-        kernels_(kernels<Element>(tile.sixteens, are_rows_)) {
+        kernels_(kernels<Element, kOperands>(tile.sixteens, are_rows_)) {
     for (const Kernel<Element> kernel : kernels_.all)
       allow_shared_memory(reinterpret_cast<const void*>(kernel), device.shared_bytes);
     start_ = ptx_version(kernels_.all[0]) >= 90 ? Start::kEarly : Start::kInOrder;
@@ -82,7 +84,8 @@ class PointwiseMma final : public Convolution {
         word = plane_word(problem_.residual, begin(buffers.residual), word);
     }
     launch_shared("pointwise_mma_kernel", kernels_.of(word), int64_t{a.tile.blocks} * a.tile.parts,
-                  a.tile.warps * 32, static_cast<size_t>(a.tile.shared_bytes), stream, start_, a);
+                  most_warps(a.tile.sixteens, kOperands) * 32,
+                  static_cast<size_t>(a.tile.shared_bytes), stream, start_, a);
   }
 
  private:
@@ -106,11 +109,12 @@ class PointwiseMma final : public Convolution {
   Start start_;
 };
 
-template <class Element>
+template <class Element, Operands kOperands>
 std::unique_ptr<Convolution> make(const Problem& problem, const Target& target) {
   const DeviceLimits device = {multiprocessors(target.device),
                                shared_bytes_of_block(target.device)};
-  return std::make_unique<PointwiseMma<Element>>(problem, choose_tile(problem, device), device);
+  return std::make_unique<PointwiseMma<Element, kOperands>>(problem, choose_tile(problem, device),
+                                                            device);
 }
 
 }  // namespace
@@ -120,10 +124,14 @@ std::string refuse_pointwise_mma(const Problem& problem) { return pointwise_mma:
 
 std::unique_ptr<Convolution> configure_pointwise_mma(const Problem& problem, const Target& target) {
   const CurrentDevice current(target.device);
-  switch (problem.dtype) {
-    case IM2WIN_FLOAT16: return pointwise_mma::make<__half>(problem, target);
-    case IM2WIN_BFLOAT16: return pointwise_mma::make<__nv_bfloat16>(problem, target);
-    default: return pointwise_mma::make<float>(problem, target);
+  using namespace pointwise_mma;
+  switch (operands_of(problem)) {
+    case Operands::kTf32: return make<float, Operands::kTf32>(problem, target);
+    case Operands::kThirds: return make<float, Operands::kThirds>(problem, target);
+    default:
+      return problem.dtype == IM2WIN_FLOAT16
+                 ? make<__half, Operands::kSixteenBits>(problem, target)
+                 : make<__nv_bfloat16, Operands::kSixteenBits>(problem, target);
   }
 }
 

@@ -13,7 +13,7 @@ double microseconds(const Problem& problem);
 /// multiplied.
 double microseconds_of_few_taps(const Problem& problem);
 
-/// Likewise of single pixels in planes, of one group, in TF32 and with 16 bits.
+/// Likewise of single pixels in planes, of one group.
 double microseconds_of_planes(const Problem& problem);
 /// Or where channels are neighbours, of it or `pointwise`.
 double microseconds_of_rows(const Problem& problem);

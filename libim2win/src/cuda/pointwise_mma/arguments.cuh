@@ -30,9 +30,9 @@ struct Arguments {
   int32_t pixels;  // of all images
   int32_t channels, filters;
   int64_t output_stride = 0, residual_stride = 0;  // of pixels, where channels are neighbours
-  // That are copied at a time; and how many neighbouring filters are stored.
+  // That are read at a time; and how many neighbouring filters are stored.
   int32_t filter_bytes = sizeof(Element), input_bytes = sizeof(Element), output_word = 1;
-  Divisor plane, parts, steps;
+  Divisor plane, parts, part_filters;
 
   Arguments(const Problem& problem, const Tile& t)
       : outputs(problem),
@@ -46,7 +46,7 @@ struct Arguments {
         filters(static_cast<int32_t>(problem.k)),
         plane(problem.p * problem.q),
         parts(t.parts),
-        steps(t.steps) {
+        part_filters(t.part_filters()) {
     if (!are_rows(problem)) return;
     output_stride = *pointwise::pixel_stride(problem.output);
     if (problem.has_residual) residual_stride = *pointwise::pixel_stride(problem.residual);
@@ -54,38 +54,54 @@ struct Arguments {
 };
 
 /// What a kernel is compiled for: so many times 16 filters a pass.
-template <class Element_, int kSixteens_>
+template <class Element_, Operands kOperands_, int kSixteens_>
 struct Pass {
   using Element = Element_;
-  static constexpr bool kIsTf32 = sizeof(Element) == 4;
+  static constexpr Operands kOperands = kOperands_;
+  static constexpr bool kIsTf32 = kOperands == Operands::kTf32,
+                        kHasThirds = kOperands == Operands::kThirds;
   static constexpr int kSixteens = kSixteens_;
   static constexpr int kBytes = static_cast<int>(sizeof(Element)), kPixels = tile_pixels(kBytes);
-  /// Of a step: each sums over 32 bytes of channels.
-  static constexpr int kProducts = kStepChannels * kBytes / 32;
+  /// Words of 32 bits, of the lane's channels of a step.
+  static constexpr int kLaneWords = kLaneChannels * kBytes / 4;
+  /// Of a row of a step, each of 32 bytes: two words of each of four lanes.
+  static constexpr int kFragments = kIsTf32 ? 2 : kHasThirds ? 3 : 1;
+};
+
+/// Of a filter of sixteen: which four lanes have it, and whether it is the second that they have.
+struct FilterPlace {
+  int four, second;
 };
 
 /// Of planes. Words have kWord neighbouring pixels of a channel: a row of a warp's tile has kWords a lane.
-template <class Element, int kSixteens, int kWord_>
-struct Planes : Pass<Element, kSixteens> {
+template <class Element, Operands kOperands, int kSixteens, int kWord_>
+struct Planes : Pass<Element, kOperands, kSixteens> {
   static constexpr bool kAreRows = false;
   static constexpr int kWord = kWord_, kWordBytes = kWord * Planes::kBytes;
   static constexpr int kEights = Planes::kPixels / 8, kWords = kEights / kWord;
 
-  /// Of a sixteen, the first of the two that a lane has of an operand, and the second after it.
-  __device__ __forceinline__ static int first_filter(int lane) { return lane / 4; }
-  static constexpr int kSecondFilter = 8;
+  /// Of sixteen filters, rows of a product: four lanes have one, and the one eight after it.
+  __device__ __forceinline__ static constexpr FilterPlace place(int filter) {
+    return {filter % 8, filter / 8};
+  }
+  /// Of a lane's words of a fragment, which are a product's: half of a filter.
+  __device__ __forceinline__ static constexpr int word(int second, int half) {
+    return half * 2 + second;
+  }
 };
 
 /// Of pixels whose channels are neighbours.
-template <class Element, int kSixteens>
-struct Rows : Pass<Element, kSixteens> {
+template <class Element, Operands kOperands, int kSixteens>
+struct Rows : Pass<Element, kOperands, kSixteens> {
   static constexpr bool kAreRows = true;
 
-  /// Columns of two products' sums: a lane has two neighbours of either, which are four.
-  __device__ __forceinline__ static int first_filter(int lane) {
-    return lane / 8 * 4 + lane / 4 % 2;
+  /// Columns of two products, of whose sums a lane has two neighbours of either, which are four.
+  __device__ __forceinline__ static constexpr FilterPlace place(int filter) {
+    return {filter / 4 * 2 + filter % 2, filter / 2 % 2};
   }
-  static constexpr int kSecondFilter = 2;
+  __device__ __forceinline__ static constexpr int word(int second, int half) {
+    return second * 2 + half;
+  }
 };
 
 /// Columns of a product are every so manyth pixel. Column i has the word of this number of each eight: a lane's sums are

@@ -1,116 +1,215 @@
-// A part's filters in shared memory: rows of channels, zeros where there are none, in TF32 rounded. Four lanes read
-// neighbours of a row, and eight of them rows that are an odd number of steps apart, in different banks.
+// A part's filters in shared memory, as products take them: of each step and each sixteen filters, fragments, of which a
+// lane reads its four words at once. Zeros where there are no filters or channels.
 #pragma once
 
-#include <cuda_pipeline.h>
-
 #include <cstdint>
+#include <cstring>
 
-#include "cuda/fused/output_rows.cuh"
 #include "cuda/pointwise_mma/arguments.cuh"
+#include "cuda/pointwise_mma/thirds.cuh"
 
 namespace im2win::cuda::pointwise_mma {
 
-template <class T>
-using Bits = std::conditional_t<T::kIsTf32, float, uint16_t>;
+constexpr int kLaneFragmentBytes = 16, kFragmentBytes = 32 * kLaneFragmentBytes;
 
-/// Words of the part's filters, so many bytes each, of which a thread has every so manyth.
+/// Where a lane's part of a fragment is, so that neighbouring fours' are in different banks.
+__device__ __forceinline__ constexpr int lane_offset(int four, int lane_of_four) {
+  return (four * 4 + (lane_of_four ^ four / 2)) * kLaneFragmentBytes;
+}
+
+/// So many neighbouring channels of a filter, on their way to fragments.
+template <class T, int kWord>
+class FilterWord {
+ public:
+  /// To the channel of this number of a step's.
+  __device__ __forceinline__ FilterWord(const Arguments<typename T::Element>& a, int step,
+                                        int filter, int channel)
+      : channel_(channel), place_(T::place(filter % kProductFilters)) {
+    const int sixteen = step * (a.tile.part_filters() / kProductFilters) + filter / kProductFilters;
+    to_ = ptx::shared_address(dynamic_shared_memory) + sixteen * T::kFragments * kFragmentBytes;
+  }
+
+  __device__ __forceinline__ void put(const typename T::Element (&x)[kWord],
+                                      Magnitudes& seen) const {
+    if constexpr (T::kIsTf32)
+#pragma unroll
+      for (int i = 0; i < kWord; ++i) put(i, 0, ptx::round_to_tf32(x[i]));
+    else
+#pragma unroll
+      for (int i = 0; i < kWord; i += 2) put_pair(i, x[i], kWord > 1 ? x[i + 1] : zero(), seen);
+  }
+
+ private:
+  using Element = typename T::Element;
+  __device__ __forceinline__ static Element zero() { return from_compute<Element>(0.0f); }
+
+  __device__ __forceinline__ void put_pair(int i, Element first, Element second,
+                                           Magnitudes& seen) const {
+    if constexpr (T::kHasThirds) {
+      seen.add(first, second);
+      uint32_t thirds[3];
+      split(first, second, thirds);
+#pragma unroll
+      for (int third = 0; third < 3; ++third) put(i, third, thirds[third]);
+    } else {
+      const Element pair[2] = {first, second};
+      uint32_t bits;
+      memcpy(&bits, pair, sizeof bits);
+      put(i, 0, bits);
+    }
+  }
+
+  /// What the word's channel i is of a fragment, and the next one's where these are pairs. A single one is half a word.
+  __device__ __forceinline__ void put(int i, int fragment, uint32_t bits) const {
+    const int channel = channel_ + i, own = channel % kLaneChannels;
+    const int half = T::kIsTf32 ? own % 2 : own / 2;
+    const uint32_t to = to_ + (T::kIsTf32 ? own / 2 : fragment) * kFragmentBytes +
+                        lane_offset(place_.four, channel / kLaneChannels) +
+                        T::word(place_.second, half) * 4;
+    if constexpr (T::kIsTf32 || kWord > 1)
+      *static_cast<uint32_t*>(ptx::at_shared_address(to)) = bits;
+    else
+      *static_cast<uint16_t*>(ptx::at_shared_address(to + own % 2 * 2)) =
+          static_cast<uint16_t>(bits);
+  }
+
+  uint32_t to_;
+  int channel_;
+  FilterPlace place_;
+};
+
+/// Words of so many bytes, of which a thread has every so manyth, and some at a time in registers.
 template <class T, int kBytes>
 class FilterWords {
  public:
   __device__ __forceinline__ FilterWords(const Arguments<typename T::Element>& a,
                                          int32_t first_filter)
-      : a_(a), first_filter_(first_filter) {}
+      : a_(a),
+        first_filter_(first_filter),
+        count_(a.tile.part_filters() * a.tile.steps * kStepWords) {}
 
-  /// Starts their copies.
-  __device__ __forceinline__ void ask() const {
-    for_each([&](uint32_t to, const Bits<T>* from, bool exists) {
-      ptx::copy_async_if<kBytes>(exists, to, from);
-    });
-  }
-  /// Elements of 16 bits are too short for asynchronous copies.
-  __device__ __forceinline__ void load() const {
-    for_each([&](uint32_t to, const Bits<T>* from, bool exists) {
-      *static_cast<Bits<T>*>(ptx::at_shared_address(to)) = ptx::load_if(exists, from);
-    });
-  }
-  /// The thread's, when these have come.
-  __device__ __forceinline__ void round() const {
-    for_each([&](uint32_t to, const Bits<T>*, bool) {
-      using Word = fused::Pixels<float, kBytes / 4>;
-      auto& word = *static_cast<Word*>(ptx::at_shared_address(to));
-      Word rounded = word;
-#pragma unroll
-      for (float& x : rounded.x) x = __uint_as_float(ptx::round_to_tf32(x));
-      word = rounded;
-    });
+  static constexpr int kWord = kBytes / T::kBytes;
+  using Word = std::conditional_t<
+      kBytes == 16, uint4,
+      std::conditional_t<kBytes == 8, uint2, std::conditional_t<kBytes == 4, uint32_t, uint16_t>>>;
+
+  /// Asks for the thread's first ones.
+  __device__ __forceinline__ void ask(Word (&words)[kWordsAtOnce]) const {
+    ask(words, ptx::thread_in_block());
   }
 
- private:
-  template <class Do>
-  __device__ __forceinline__ void for_each(const Do& act) const {
-    constexpr int kWord = kBytes / T::kBytes, kStepWords = kStepChannels / kWord;
-    const int count = a_.tile.part_filters() * a_.tile.steps * kStepWords;
-    const auto* const filters = reinterpret_cast<const Bits<T>*>(a_.filter);
-#pragma unroll 4
-    for (int i = ptx::thread_in_block(); i < count; i += static_cast<int>(blockDim.x)) {
-      const auto [row, step] = a_.steps.divide(i / kStepWords);
-      const int32_t filter = first_filter_ + row;
-      const int32_t channel = step * kStepChannels + i % kStepWords * kWord;
-      const bool exists = filter < a_.filters && channel < a_.channels;
-      act(ptx::shared_address(dynamic_shared_memory) +
-              (row * a_.tile.filter_pitch() + channel) * T::kBytes,
-          filters + (exists ? filter * a_.filter_stride[0] + channel * a_.filter_stride[1] : 0),
-          exists);
+  /// Puts them where they belong, and then the others.
+  __device__ __forceinline__ void put_all(const Word (&first_words)[kWordsAtOnce],
+                                          Magnitudes& seen) const {
+    put(first_words, ptx::thread_in_block(), seen);
+    stage(ptx::thread_in_block() + kWordsAtOnce * threads(), seen);
+  }
+
+  /// From one on.
+  __device__ __forceinline__ void stage(int first, Magnitudes& seen) const {
+#pragma unroll 1
+    for (; first < count_; first += kWordsAtOnce * threads()) {
+      Word words[kWordsAtOnce];
+      ask(words, first);
+      put(words, first, seen);
     }
   }
 
-  const Arguments<typename T::Element>& a_;
+ private:
+  using Element = typename T::Element;
+  static constexpr int kStepWords = kStepChannels / kWord;
+
+  __device__ __forceinline__ static int threads() { return static_cast<int>(blockDim.x); }
+
+  __device__ __forceinline__ void ask(Word (&words)[kWordsAtOnce], int first) const {
+#pragma unroll
+    for (int i = 0; i < kWordsAtOnce; ++i) {
+      const int word = first + i * threads();
+      if (word >= count_) return;
+      const auto [step, own] = a_.part_filters.divide(word / kStepWords);
+      const int32_t filter = first_filter_ + own,
+                    channel = step * kStepChannels + word % kStepWords * kWord;
+      const bool exists = filter < a_.filters && channel < a_.channels;
+      const int64_t at = exists ? filter * a_.filter_stride[0] + channel * a_.filter_stride[1] : 0;
+      words[i] = ptx::load_if(exists, reinterpret_cast<const Word*>(a_.filter + at));
+    }
+  }
+
+  __device__ __forceinline__ void put(const Word (&words)[kWordsAtOnce], int first,
+                                      Magnitudes& seen) const {
+#pragma unroll
+    for (int i = 0; i < kWordsAtOnce; ++i) {
+      const int word = first + i * threads();
+      if (word >= count_) return;
+      const auto [step, own] = a_.part_filters.divide(word / kStepWords);
+      Element x[kWord];
+      memcpy(x, &words[i], sizeof x);
+      FilterWord<T, kWord>(a_, step, own, word % kStepWords * kWord).put(x, seen);
+    }
+  }
+
+  const Arguments<Element>& a_;
   int32_t first_filter_;
+  int count_;
 };
 
-/// What is done by words of the size that filters come in.
-template <class T, class Do>
-__device__ __forceinline__ void with_filter_words(const Arguments<typename T::Element>& a,
-                                                  int32_t first_filter, const Do& act) {
+/// All of them, of whatever size but the largest.
+template <class T>
+__device__ __forceinline__ void stage_narrow_words(const Arguments<typename T::Element>& a,
+                                                   int32_t first_filter, Magnitudes& seen) {
+  const int first = ptx::thread_in_block();
   switch (a.filter_bytes) {
-    case 16: return act(FilterWords<T, 16>(a, first_filter));
-    case 8: return act(FilterWords<T, 8>(a, first_filter));
-    case 4: return act(FilterWords<T, 4>(a, first_filter));
+    case 8: return FilterWords<T, 8>(a, first_filter).stage(first, seen);
+    case 4: return FilterWords<T, 4>(a, first_filter).stage(first, seen);
     default:
-      if constexpr (!T::kIsTf32) FilterWords<T, 2>(a, first_filter).load();
+      if constexpr (T::kBytes == 2) FilterWords<T, 2>(a, first_filter).stage(first, seen);
   }
+}
+
+/// Of all, by a block: a warp tells the others of those that it has seen.
+template <class Element>
+__device__ __forceinline__ Magnitudes* magnitudes(const Arguments<Element>& a) {
+  return reinterpret_cast<Magnitudes*>(dynamic_shared_memory + a.tile.magnitudes_begin);
+}
+template <class Element>
+__device__ __forceinline__ void tell(const Arguments<Element>& a, Magnitudes seen) {
+  seen.merge_warp();
+  if (lane_of_warp() == 0) magnitudes(a)[ptx::thread_in_block() / 32] = seen;
+}
+template <class Element>
+__device__ __forceinline__ Magnitudes all_seen(const Arguments<Element>& a) {
+  Magnitudes all;
+  if (lane_of_warp() < a.tile.block_warps) all = magnitudes(a)[lane_of_warp()];
+  all.merge_warp();
+  return all;
 }
 
 /// Of a pass: what a lane reads of a step.
 template <class T>
-class FilterRows {
+class FilterFragments {
  public:
   /// `filter`: the pass's first of the part's.
-  __device__ __forceinline__ FilterRows(const Arguments<typename T::Element>& a, int32_t filter)
-      : pitch_(a.tile.filter_pitch() * T::kBytes) {
-    const int lane = lane_of_warp();
-    address_ = ptx::shared_address(dynamic_shared_memory) +
-               (filter + T::first_filter(lane)) * pitch_ + lane % 4 * kLaneChannels * T::kBytes;
-  }
+  __device__ __forceinline__ FilterFragments(const Arguments<typename T::Element>& a,
+                                             int32_t filter)
+      : address_(ptx::shared_address(dynamic_shared_memory) +
+                 filter / kProductFilters * T::kFragments * kFragmentBytes +
+                 lane_offset(lane_of_warp() / 4, lane_of_warp() % 4)),
+        step_bytes_(a.tile.part_filters() / kProductFilters * T::kFragments * kFragmentBytes) {}
 
-  __device__ __forceinline__ void advance() { address_ += kStepChannels * T::kBytes; }
+  __device__ __forceinline__ void advance() { address_ += step_bytes_; }
 
-  /// Of a sixteen, the lane's two filters, of all products: halves of the first one, and of the second.
-  __device__ __forceinline__ void read(int sixteen, uint32_t (&x)[T::kProducts][4]) const {
-    using Channels = fused::Pixels<uint32_t, 2 * T::kProducts>;
+  __device__ __forceinline__ void read(int sixteen, uint32_t (&x)[T::kFragments][4]) const {
 #pragma unroll
-    for (int row = 0; row < 2; ++row) {
-      const auto channels = *static_cast<const Channels*>(ptx::at_shared_address(
-          address_ + (sixteen * kProductFilters + row * T::kSecondFilter) * pitch_));
-#pragma unroll
-      for (int i = 0; i < 2 * T::kProducts; ++i) x[i / 2][i % 2 * 2 + row] = channels.x[i];
+    for (int i = 0; i < T::kFragments; ++i) {
+      const auto words = *static_cast<const uint4*>(
+          ptx::at_shared_address(address_ + (sixteen * T::kFragments + i) * kFragmentBytes));
+      x[i][0] = words.x, x[i][1] = words.y, x[i][2] = words.z, x[i][3] = words.w;
     }
   }
 
  private:
   uint32_t address_;
-  int pitch_;
+  int step_bytes_;
 };
 
 }  // namespace im2win::cuda::pointwise_mma

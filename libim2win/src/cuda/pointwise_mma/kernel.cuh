@@ -42,13 +42,15 @@ template <class T>
 __device__ __forceinline__ uint32_t multiply_tile(const Arguments<typename T::Element>& a,
                                                   typename Warp<T>::Stream& stream,
                                                   uint32_t first_slot,
-                                                  const typename Warp<T>::Writer& writer) {
+                                                  const typename Warp<T>::Writer& writer,
+                                                  const Magnitudes& filters_seen) {
   uint32_t slot;
 #pragma unroll 1
   for (int pass = 0; pass < a.tile.passes; ++pass) {
     const int32_t filter = pass * T::kSixteens * kProductFilters;
-    FilterRows<T> filters(a, filter);
+    FilterFragments<T> filters(a, filter);
     typename Warp<T>::Sums sums = {};
+    Magnitudes seen;
     slot = first_slot;
 #pragma unroll 1
     for (int step = 0; step < a.tile.steps; ++step, filters.advance()) {
@@ -57,37 +59,51 @@ __device__ __forceinline__ uint32_t multiply_tile(const Arguments<typename T::El
       stream.read(slot, words);
       slot = stream.after(slot);
       if (pass == 0) stream.ask();
-      add_step(filters, words, sums);
+      add_step(filters, words, sums, seen);
     }
-    writer.write(sums, filter);
+    float doubt = 0;
+    if constexpr (T::kHasThirds) {
+      seen.merge_warp();
+      doubt = doubt_of(filters_seen, seen, a.channels);
+    }
+    writer.write(sums, filter, doubt);
   }
   return slot;
 }
 
 template <class T>
-__global__ void __launch_bounds__(most_warps(T::kSixteens, T::kBytes) * 32)
+__global__ void __launch_bounds__(most_warps(T::kSixteens, T::kOperands) * 32)
     pointwise_mma_kernel(const __grid_constant__ Arguments<typename T::Element> a) {
   const auto [block, part] = a.parts.divide(static_cast<int32_t>(block_index()));
   const int32_t first_filter = part * a.tile.part_filters();
   // The same for a warp, which the compiler must know.
   const int warp = __shfl_sync(~0u, ptx::thread_in_block() / 32, 0);
-  const int32_t first_tile = block * a.tile.warps + warp, stride = a.tile.blocks * a.tile.warps;
+  // Some may be there for filters alone.
+  const int32_t first_tile = warp < a.tile.warps ? block * a.tile.warps + warp : a.tile.tiles;
+  const int32_t stride = a.tile.blocks * a.tile.warps;
   typename Warp<T>::Stream stream(a, first_tile, stride);
   ptx::wait_for_kernel_before();
-  with_filter_words<T>(a, first_filter, [](const auto& words) { words.ask(); });
-  __pipeline_commit();
+  // Before pixels, behind which filters would wait for memory.
+  const FilterWords<T, kMostWordBytes> whole_words(a, first_filter);
+  const bool are_whole = a.filter_bytes == kMostWordBytes;
+  uint4 words[kWordsAtOnce];
+  if (are_whole) whole_words.ask(words);
   stream.begin();
   load_biases(a, first_filter);
-  __pipeline_wait_prior(kStepsAhead);  // of the filters
-  if constexpr (T::kIsTf32)
-    with_filter_words<T>(a, first_filter, [](const auto& words) { words.round(); });
+  Magnitudes filters_seen;
+  if (are_whole)
+    whole_words.put_all(words, filters_seen);
+  else
+    stage_narrow_words<T>(a, first_filter, filters_seen);
+  if constexpr (T::kHasThirds) tell(a, filters_seen);
   __syncthreads();
+  if constexpr (T::kHasThirds) filters_seen = all_seen(a);
   ptx::let_next_start();
   uint32_t slot = stream.first_slot();
 #pragma unroll 1
   for (int32_t tile = first_tile; tile < a.tile.tiles; tile += stride) {
     const typename Warp<T>::Writer writer(a, tile, first_filter);
-    slot = multiply_tile<T>(a, stream, slot, writer);
+    slot = multiply_tile<T>(a, stream, slot, writer, filters_seen);
   }
 }
 

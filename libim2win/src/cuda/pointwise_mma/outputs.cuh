@@ -24,14 +24,12 @@ class Writer {
     }
   }
 
-  /// Of a pass, whose first filter is this of the part's.
-  __device__ __forceinline__ void write(const Sums<T>& sums, int32_t filter) const {
-    if (a_.outputs.only_adds_bias_and_clamps()) return write_clamped(sums, filter);
-    Sums<T> copy;  // or sums would be in memory from the beginning
-#pragma unroll
-    for (int i = 0; i < T::kSixteens * T::kEights * 4; ++i)
-      (&copy[0][0][0])[i] = (&sums[0][0][0])[i];
-    write_finished(*this, copy, filter);
+  /// Of a pass, whose first filter is this of the part's. `doubt`: see doubt_of.
+  __device__ __forceinline__ void write(const Sums<T>& sums, int32_t filter, float doubt) const {
+    if (a_.outputs.only_adds_bias_and_clamps() && !(T::kHasThirds && has_doubts(sums, doubt)))
+      return write_clamped(sums, filter);
+    const Sums<T> copy = sums;  // or sums would be in memory from the beginning
+    write_finished(*this, copy, filter, doubt);
   }
 
  private:
@@ -56,7 +54,7 @@ class Writer {
                                                 float (&x)[T::kWord]) {
 #pragma unroll
     for (int i = 0; i < T::kWord; ++i)
-      x[i] = sums[row / 2][word / 2 * T::kWord + i][row % 2 * 2 + word % 2];
+      x[i] = sums.x[row / 2][word / 2 * T::kWord + i][row % 2 * 2 + word % 2];
   }
 
   __device__ __forceinline__ void write_clamped(const Sums<T>& sums, int32_t filter) const {
@@ -80,19 +78,19 @@ class Writer {
 
   /// Out of line and in loops, of sums in memory, as registers have no run-time index.
   __device__ __noinline__ static void write_finished(const Writer writer, const Sums<T>& sums,
-                                                     int32_t filter) {
+                                                     int32_t filter, float doubt) {
 #pragma unroll 1
     for (int row = 0; row < kRows; ++row) {
       const int32_t own = own_filter(filter, row);
       if (writer.first_filter_ + own >= writer.a_.filters) continue;
 #pragma unroll 1
       for (int word = 0; word < kWords; ++word)
-        if (writer.exists_[word]) writer.finish(sums, row, word, own);
+        if (writer.exists_[word]) writer.finish(sums, row, word, own, doubt);
     }
   }
 
-  __device__ __forceinline__ void finish(const Sums<T>& sums, int row, int word,
-                                         int32_t own) const {
+  __device__ __forceinline__ void finish(const Sums<T>& sums, int row, int word, int32_t own,
+                                         float doubt) const {
     const auto& outputs = a_.outputs;
     const int64_t* const strides = outputs.residual_strides();
     const int32_t k = first_filter_ + own;
@@ -102,6 +100,9 @@ class Writer {
                                                 k * strides[1]);
     fused::Pixels<float, T::kWord> x;
     gather(sums, row, word, x.x);
+    if constexpr (T::kHasThirds)
+      for (int i = 0; i < T::kWord; ++i)
+        if (is_in_doubt(x.x[i], doubt)) x.x[i] = sum_again<T>(a_, pixel(word) + i, k);
 #pragma unroll
     for (int i = 0; i < T::kWord; ++i)
       x.x[i] = outputs.added(x.x[i], to_compute<float>(residual.x[i]), biases(a_)[own]);

@@ -21,14 +21,12 @@ class RowWriter {
         first_pixel_(tile * T::kPixels + lane_of_warp() / 4),
         first_filter_(first_filter + lane_of_warp() % 4 * kFilters) {}
 
-  /// Of a pass, whose first filter is this of the part's.
-  __device__ __forceinline__ void write(const RowSums<T>& sums, int32_t filter) const {
-    if (a_.outputs.only_adds_bias_and_clamps()) return write_clamped(sums, filter);
-    RowSums<T> copy;  // or sums would be in memory from the beginning
-#pragma unroll
-    for (int i = 0; i < T::kSixteens * kRows * kFilters; ++i)
-      (&copy[0][0][0][0])[i] = (&sums[0][0][0][0])[i];
-    write_finished(*this, copy, filter);
+  /// Of a pass, whose first filter is this of the part's. `doubt`: see doubt_of.
+  __device__ __forceinline__ void write(const RowSums<T>& sums, int32_t filter, float doubt) const {
+    if (a_.outputs.only_adds_bias_and_clamps() && !(T::kHasThirds && has_doubts(sums, doubt)))
+      return write_clamped(sums, filter);
+    const RowSums<T> copy = sums;  // or sums would be in memory from the beginning
+    write_finished(*this, copy, filter, doubt);
   }
 
  private:
@@ -38,7 +36,7 @@ class RowWriter {
   /// Of a pixel eight pixels after the one before it.
   __device__ __forceinline__ static void gather(const RowSums<T>& sums, int i, int row, Four& x) {
 #pragma unroll
-    for (int j = 0; j < kFilters; ++j) x.x[j] = sums[i][row / 2][j / 2][row % 2 * 2 + j % 2];
+    for (int j = 0; j < kFilters; ++j) x.x[j] = sums.x[i][row / 2][j / 2][row % 2 * 2 + j % 2];
   }
 
   /// By words of so many filters.
@@ -79,17 +77,17 @@ class RowWriter {
 
   /// Out of line and in loops, of sums in memory, as registers have no run-time index.
   __device__ __noinline__ static void write_finished(const RowWriter writer, const RowSums<T>& sums,
-                                                     int32_t filter) {
+                                                     int32_t filter, float doubt) {
 #pragma unroll 1
     for (int i = 0; i < T::kSixteens; ++i)
 #pragma unroll 1
       for (int row = 0; row < kRows; ++row)
         if (writer.first_pixel_ + 8 * row < writer.a_.pixels)
-          writer.finish(sums, i, row, filter + i * kProductFilters);
+          writer.finish(sums, i, row, filter + i * kProductFilters, doubt);
   }
 
-  __device__ __forceinline__ void finish(const RowSums<T>& sums, int i, int row,
-                                         int32_t own) const {
+  __device__ __forceinline__ void finish(const RowSums<T>& sums, int i, int row, int32_t own,
+                                         float doubt) const {
     const auto& outputs = a_.outputs;
     const int32_t left = a_.filters - first_filter_ - own;
     if (left <= 0) return;
@@ -98,6 +96,10 @@ class RowWriter {
     if (residual != nullptr) residual += pixel * a_.residual_stride + first_filter_ + own;
     Four x;
     gather(sums, i, row, x);
+    if constexpr (T::kHasThirds)
+      for (int j = 0; j < min(left, kFilters); ++j)
+        if (is_in_doubt(x.x[j], doubt))
+          x.x[j] = sum_again<T>(a_, first_pixel_ + 8 * row, first_filter_ + own + j);
 #pragma unroll
     for (int j = 0; j < kFilters; ++j) {
       const float addend = residual != nullptr && j < left ? to_compute<float>(residual[j]) : 0;

@@ -10,38 +10,17 @@ namespace im2win::cuda::pointwise_mma {
 
 /// What products take of a slot, the lane's channels: of each sixteen pixels, pixel lane / 4, and the one eight after it.
 template <class T>
-using RowWords = fused::Pixels<uint32_t, 2 * T::kProducts>[T::kPixels / 16][2];
+using RowWords = fused::Pixels<uint32_t, T::kLaneWords>[T::kPixels / 16][2];
 
 /// A slot has a step's channels of each pixel, one after the other: four lanes read a row, and neighbours neighbours.
 template <class T>
-class RowStream {
+class RowStream : public Slots<RowStream<T>, typename T::Element> {
  public:
   using Element = typename T::Element;
 
   __device__ __forceinline__ RowStream(const Arguments<Element>& a, int32_t first_tile,
                                        int32_t stride)
-      : a_(a), slots_(a), tile_(first_tile), stride_(stride) {}
-
-  __device__ __forceinline__ void begin() {
-#pragma unroll 1
-    for (int i = 0; i < kStepsAhead; ++i) ask();
-  }
-
-  __device__ __forceinline__ void ask() {
-    if (tile_ < a_.tile.tiles) {
-      copy();
-      slots_.advance();
-      if (++step_ == a_.tile.steps) {
-        step_ = 0;
-        tile_ += stride_;
-      }
-    }
-    __pipeline_commit();  // also where there is nothing, as steps are counted
-  }
-
-  __device__ __forceinline__ static void wait() { Slots::wait(); }
-  __device__ __forceinline__ uint32_t first_slot() const { return slots_.first(); }
-  __device__ __forceinline__ uint32_t after(uint32_t slot) const { return slots_.after(slot); }
+      : RowStream::Slots(a, first_tile, stride) {}
 
   __device__ __forceinline__ void read(uint32_t slot, RowWords<T>& words) const {
     const int lane = lane_of_warp();
@@ -50,13 +29,17 @@ class RowStream {
     for (int i = 0; i < T::kPixels / 16; ++i)
 #pragma unroll
       for (int eight = 0; eight < 2; ++eight)
-        words[i][eight] = *static_cast<const fused::Pixels<uint32_t, 2 * T::kProducts>*>(
+        words[i][eight] = *static_cast<const fused::Pixels<uint32_t, T::kLaneWords>*>(
             ptx::at_shared_address(own + (2 * i + eight) * 8 * kRowBytes));
   }
 
  private:
+  friend typename RowStream::Slots;
+  using RowStream::Slots::a_, RowStream::Slots::tile_, RowStream::Slots::step_;
+
   static constexpr int kRowBytes = kStepChannels * T::kBytes;
 
+  __device__ __forceinline__ void start_tile() const {}
   __device__ __forceinline__ void copy() const {
     switch (a_.input_bytes) {
       case 16: return copy_words<16>();
@@ -92,18 +75,12 @@ class RowStream {
     const bool is_channel = channel < a_.channels;
     const Element* from = a_.input + (is_channel ? pixel * a_.input_stride[0] + channel : 0);
     const int64_t stride = is_channel ? kRowsAtOnce * a_.input_stride[0] : 0;
-    const uint32_t to = slots_.asked() + row * kRowBytes + at * T::kBytes;
+    const uint32_t to = this->asked() + row * kRowBytes + at * T::kBytes;
 #pragma unroll
     for (int i = 0; i < T::kPixels / kRowsAtOnce; ++i, from += stride)
       act(to + i * kRowsAtOnce * kRowBytes, from,
           is_channel && pixel + i * kRowsAtOnce < a_.pixels);
   }
-
-  const Arguments<Element>& a_;
-  Slots slots_;
-  // Of what is asked for next.
-  int32_t tile_, stride_;
-  int step_ = 0;
 };
 
 }  // namespace im2win::cuda::pointwise_mma

@@ -1,4 +1,5 @@
-// A warp's slots of shared memory, each of a step of a tile.
+// A warp's way through its tiles of pixels, step after step of channels: each is asked for some steps before it is
+// multiplied, and has a slot of shared memory, of which the warp has some to itself.
 #pragma once
 
 #include <cuda_pipeline.h>
@@ -10,24 +11,29 @@
 
 namespace im2win::cuda::pointwise_mma {
 
+/// `Stream`, which is one, says how: start_tile() before the first step of a tile, and copy() for each.
+template <class Stream, class Element>
 class Slots {
  public:
-  template <class Element>
-  __device__ __forceinline__ explicit Slots(const Arguments<Element>& a)
-      : first_(ptx::shared_address(dynamic_shared_memory) + a.tile.slots_begin +
-               ptx::thread_in_block() / 32 * a.tile.slots * kSlotBytes),
-        end_(first_ + a.tile.slots * kSlotBytes),
-        asked_(first_) {}
-
-  __device__ __forceinline__ uint32_t first() const { return first_; }
-  __device__ __forceinline__ uint32_t after(uint32_t slot) const {
-    slot += kSlotBytes;
-    return slot == end_ ? first_ : slot;
+  /// Before the first tile is multiplied.
+  __device__ __forceinline__ void begin() {
+#pragma unroll 1
+    for (int i = 0; i < kStepsAhead; ++i) ask();
   }
 
-  /// The one to be asked for next.
-  __device__ __forceinline__ uint32_t asked() const { return asked_; }
-  __device__ __forceinline__ void advance() { asked_ = after(asked_); }
+  /// Starts the copies of the next step, if there is one.
+  __device__ __forceinline__ void ask() {
+    if (tile_ < a_.tile.tiles) {
+      stream().copy();
+      asked_ = after(asked_);
+      if (++step_ == a_.tile.steps) {
+        step_ = 0;
+        tile_ += stride_;
+        if (tile_ < a_.tile.tiles) stream().start_tile();
+      }
+    }
+    __pipeline_commit();  // also where there is nothing, as steps are counted
+  }
 
   /// Until the step after the last one that was waited for has come, and what was read before has been read by all lanes.
   __device__ __forceinline__ static void wait() {
@@ -35,7 +41,34 @@ class Slots {
     __syncwarp();
   }
 
+  __device__ __forceinline__ uint32_t first_slot() const { return first_; }
+  __device__ __forceinline__ uint32_t after(uint32_t slot) const {
+    slot += kSlotBytes;
+    return slot == end_ ? first_ : slot;
+  }
+
+ protected:
+  /// Of every so manyth tile from one on.
+  __device__ __forceinline__ Slots(const Arguments<Element>& a, int32_t first_tile, int32_t stride)
+      : a_(a),
+        tile_(first_tile),
+        stride_(stride),
+        first_(ptx::shared_address(dynamic_shared_memory) + a.tile.slots_begin +
+               ptx::thread_in_block() / 32 * a.tile.slots * kSlotBytes),
+        end_(first_ + a.tile.slots * kSlotBytes),
+        asked_(first_) {}
+
+  const Arguments<Element>& a_;
+  // Of what is asked for next.
+  int32_t tile_, stride_;
+  int step_ = 0;
+
+  /// To be copied to.
+  __device__ __forceinline__ uint32_t asked() const { return asked_; }
+
  private:
+  __device__ __forceinline__ Stream& stream() { return static_cast<Stream&>(*this); }
+
   uint32_t first_, end_, asked_;
 };
 

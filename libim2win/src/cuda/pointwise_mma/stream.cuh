@@ -1,5 +1,4 @@
-// Of planes: pixels on their way to a warp, tile after tile, step by step of channels, by way of slots of shared memory
-// that are the warp's own.
+// Of planes: pixels on their way to a warp, by way of its slots, as rows of pixels of a channel.
 #pragma once
 
 #include <cstdint>
@@ -33,40 +32,17 @@ struct Slot {
 };
 
 template <class T>
-class Stream {
+class Stream : public Slots<Stream<T>, typename T::Element> {
  public:
   using Element = typename T::Element;
 
-  /// Of every so manyth tile from one on.
   __device__ __forceinline__ Stream(const Arguments<Element>& a, int32_t first_tile, int32_t stride)
-      : a_(a), slots_(a), tile_(first_tile), stride_(stride) {
+      : Stream::Slots(a, first_tile, stride) {
     const int lane = lane_of_warp();
     row_ = lane % 4 * kLaneChannels * kRowBytes;
     word_ = word_of_column(lane / 4) * T::kWordBytes ^ Slot<T>::swizzle(lane % 4 * kLaneChannels);
-    locate();
+    start_tile();
   }
-
-  __device__ __forceinline__ void begin() {
-#pragma unroll 1
-    for (int i = 0; i < kStepsAhead; ++i) ask();
-  }
-
-  /// Starts the copies of the next step, if there is one. Channels and pixels that are not there come as zeros.
-  __device__ __forceinline__ void ask() {
-    if (tile_ < a_.tile.tiles) {
-      copy();
-      slots_.advance();
-      if (++step_ == a_.tile.steps) {
-        tile_ += stride_;
-        if (tile_ < a_.tile.tiles) locate();
-      }
-    }
-    __pipeline_commit();  // also where there is nothing, as steps are counted
-  }
-
-  __device__ __forceinline__ static void wait() { Slots::wait(); }
-  __device__ __forceinline__ uint32_t first_slot() const { return slots_.first(); }
-  __device__ __forceinline__ uint32_t after(uint32_t slot) const { return slots_.after(slot); }
 
   __device__ __forceinline__ void read(uint32_t slot, Words<T>& words) const {
 #pragma unroll
@@ -79,6 +55,9 @@ class Stream {
   }
 
  private:
+  friend typename Stream::Slots;
+  using Stream::Slots::a_, Stream::Slots::tile_;
+
   static constexpr int kRowsAtOnce = Slot<T>::kRowsAtOnce, kLaneWords = Slot<T>::kLaneWords;
   static constexpr int kCopies = kStepChannels / kRowsAtOnce;  // of a word of a row
 
@@ -88,9 +67,7 @@ class Stream {
     return lane_of_warp() % Slot<T>::kRowWords + 32 * i;
   }
 
-  /// The tile's first step.
-  __device__ __forceinline__ void locate() {
-    step_ = 0;
+  __device__ __forceinline__ void start_tile() {
 #pragma unroll
     for (int i = 0; i < kLaneWords; ++i) {
       const int32_t pixel = tile_ * T::kPixels + row_word(i) * T::kWord;
@@ -102,9 +79,10 @@ class Stream {
     }
   }
 
+  /// Channels and pixels that are not there come as zeros.
   __device__ __forceinline__ void copy() {
     constexpr bool kIsAsync = T::kWordBytes >= 4;  // elements of 16 bits are too short for it
-    const uint32_t first = slots_.asked() + first_row() * kRowBytes;
+    const uint32_t first = this->asked() + first_row() * kRowBytes;
     const int64_t stride = a_.input_stride[1] * kRowsAtOnce;
 #pragma unroll
     for (int word = 0; word < kLaneWords; ++word) {
@@ -131,12 +109,8 @@ class Stream {
     }
   }
 
-  const Arguments<Element>& a_;
-  Slots slots_;
   int row_, word_;  // of a slot, what the lane reads first
   // Of what is asked for next.
-  int32_t tile_, stride_;
-  int step_;
   const Element* from_[kLaneWords];
   int left_[kLaneWords];  // channels from the lane's first row on
 };

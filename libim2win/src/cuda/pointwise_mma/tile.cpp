@@ -27,8 +27,8 @@ bool are_planes(const Problem& problem) {
          (!problem.has_residual || is_plane(problem.residual));
 }
 
-int filter_bytes(const Tile& tile, int element_bytes) {
-  return tile.part_filters() * tile.filter_pitch() * element_bytes;
+int bytes_of_filters(const Tile& tile, Operands operands) {
+  return tile.part_filters() * tile.steps * kStepChannels * filter_bytes(operands);
 }
 
 /// Of several passes all steps of a tile stay until the last one, while those of the next come.
@@ -49,31 +49,46 @@ Tile divided(const Problem& problem, int sixteens, int parts) {
   return tile;
 }
 
-void place(Tile& tile, int element_bytes) {
+void place(Tile& tile, Operands operands) {
   constexpr int kFloatBytes = 4;
-  tile.biases_begin = filter_bytes(tile, element_bytes);
-  tile.slots_begin = static_cast<int>(
-      round_up(tile.biases_begin + tile.part_filters() * kFloatBytes, int64_t{kMostWordBytes}));
+  tile.biases_begin = bytes_of_filters(tile, operands);
+  tile.magnitudes_begin = tile.biases_begin + tile.part_filters() * kFloatBytes;
+  const int magnitudes = operands == Operands::kThirds ? kMostWarps * kMagnitudesBytes : 0;
+  tile.slots_begin =
+      static_cast<int>(round_up(tile.magnitudes_begin + magnitudes, int64_t{kMostWordBytes}));
   tile.shared_bytes = tile.slots_begin + tile.warps * tile.slots * kSlotBytes;
 }
 
 /// Of a block, which has a multiprocessor to itself, as others would crowd on some; false if it has no room for a warp.
-bool place_warps(Tile& tile, int element_bytes, const DeviceLimits& device) {
+bool place_warps(Tile& tile, Operands operands, const DeviceLimits& device) {
   const int64_t all = ceil_div(int64_t{tile.tiles} * tile.parts, int64_t{device.multiprocessors});
-  tile.warps = static_cast<int>(std::min<int64_t>(all, most_warps(tile.sixteens, element_bytes)));
+  tile.warps = static_cast<int>(std::min<int64_t>(all, most_warps(tile.sixteens, operands)));
   for (; tile.warps > 0; --tile.warps) {
-    place(tile, element_bytes);
+    place(tile, operands);
     if (tile.shared_bytes <= device.shared_bytes) break;
   }
   if (tile.warps == 0) return false;
+  const int64_t tiles = tile.tiles, blocks = std::max(device.multiprocessors / tile.parts, 1);
+  tile.blocks = static_cast<int>(std::min(ceil_div(tiles, int64_t{tile.warps}), blocks));
+  // As many as all have the same number of turns.
+  const int64_t of_block = ceil_div(tiles, int64_t{tile.blocks});
+  tile.warps = static_cast<int>(ceil_div(of_block, ceil_div(of_block, int64_t{tile.warps})));
+  place(tile, operands);
+  constexpr int64_t kThreadWords = 4;  // for which another warp is not worth while
+  const int64_t words = bytes_of_filters(tile, operands) / kMostWordBytes;
+  tile.block_warps =
+      static_cast<int>(std::clamp(ceil_div(words, 32 * kThreadWords), int64_t{tile.warps},
+                                  int64_t{most_warps(tile.sixteens, operands)}));
   tile.shared_bytes = std::max(tile.shared_bytes, device.shared_bytes / 2 + 1);
-  tile.blocks =
-      static_cast<int>(std::min(ceil_div(int64_t{tile.tiles}, int64_t{tile.warps}),
-                                int64_t{std::max(device.multiprocessors / tile.parts, 1)}));
   return true;
 }
 
 }  // namespace
+
+Operands operands_of(const Problem& problem) {
+  if (problem.dtype != IM2WIN_FLOAT32) return Operands::kSixteenBits;
+  return problem.math == IM2WIN_MATH_TF32 ? Operands::kTf32 : Operands::kThirds;
+}
 
 bool are_rows(const Problem& problem) {
   if (problem.h * problem.w > 1 && are_planes(problem)) return false;
@@ -82,9 +97,9 @@ bool are_rows(const Problem& problem) {
 }
 
 std::string refusal(const Problem& problem) {
-  const bool is_tf32 = problem.dtype == IM2WIN_FLOAT32 && problem.math == IM2WIN_MATH_TF32;
-  if (problem.dtype != IM2WIN_FLOAT16 && problem.dtype != IM2WIN_BFLOAT16 && !is_tf32)
-    return text("takes float16, bfloat16 and TF32, not ", dtype_name(problem.dtype));
+  if (problem.dtype == IM2WIN_FLOAT64) return "takes float32, float16 and bfloat16, not float64";
+  if (problem.dtype == IM2WIN_FLOAT32 && problem.math == IM2WIN_MATH_IEEE)
+    return "does not take math mode ieee";
   const std::string windows = pointwise::refusal_of_windows(problem);
   if (!windows.empty()) return windows;
   if (!are_rows(problem) && !are_planes(problem))
@@ -100,14 +115,14 @@ std::string refusal(const Problem& problem) {
 }
 
 Tile choose_tile(const Problem& problem, const DeviceLimits& device) {
-  const int bytes = static_cast<int>(element_bytes(problem.dtype));
+  const Operands operands = operands_of(problem);
   Tile best{};
   double least = std::numeric_limits<double>::infinity();
   for (int sixteens = 1; sixteens <= kMostSixteens; sixteens *= 2) {
     const int64_t passes = ceil_div(problem.k, int64_t{sixteens} * kProductFilters);
     for (const int64_t parts : {int64_t{1}, ceil_div(passes, int64_t{2}), passes}) {
       Tile tile = divided(problem, sixteens, static_cast<int>(parts));
-      if (!place_warps(tile, bytes, device)) continue;
+      if (!place_warps(tile, operands, device)) continue;
       const double time = microseconds(problem, tile, device);
       if (time < least) best = tile, least = time;
     }
@@ -132,17 +147,20 @@ struct Costs {
   double start, filter_word;  // of 16 bytes, of a thread
   // Of a warp, which waits for each; and of a multiprocessor, one of whose warps does not.
   double step, step_of_sixteen, sixteen;
-  double busy_step, busy_sixteen;
+  double busy_step, busy_step_of_sixteen, busy_sixteen;
   // More, for each word that a whole one would be; and of memory, for filters that are no four neighbours.
   double narrow_step, narrow_sixteen, narrow_output;
 };
 
-// Beside 630 times in TF32 on an H200, and 779 with 16 bits, in planes the standard deviation is 11 and 14 %; in rows,
-// beside 585 and 823, 12 and 16 %.
-constexpr Costs kPlanesTf32 = {1.96, 0.146, 0.0883, 0.0813, 0.0322, 0.0175, 0.0267, 0.49, 2.36, 0},
-                kPlanesHalf = {1.92, 0.082, 0.116, 0.0342, 0.0221, 0.0183, 0.0192, 0.77, 3.54, 0},
-                kRowsTf32 = {1.95, 0.144, 0.102, 0.0943, 0.102, 0.0199, 0.0323, 0, 0, 3.76},
-                kRowsHalf = {1.87, 0.1, 0.105, 0.0524, 0.438, 0.0497, 0.0387, 0.16, 0, 5.28};
+// Of each kind of operands. Beside 1800 to 2000 times each on an H200, of 522 layers, the standard deviation is 13, 11 and 11 %
+// in planes; in rows, 13, 11 and 10 %.
+constexpr Costs
+    kPlanes[] = {{1.83, 0.164, 0.123, 0.0333, 0.0159, 0.0157, 0, 0.0143, 0.816, 4.3, 0.0768},
+                 {1.78, 0.177, 0.0813, 0.0852, 0.0303, 0.0123, 0, 0.0174, 0.749, 3.37, 0.0928},
+                 {2.03, 0.0986, 0.242, 0.175, 0.0906, 0.0215, 0.0171, 0.0149, 0.149, 4.15, 0.114}},
+    kRows[] = {{1.95, 0.166, 0.108, 0.0832, 0.321, 0.0465, 0, 0.0272, 0.0842, 0.0361, 5.19},
+               {1.71, 0.18, 0.166, 0.0787, 0.0957, 0.0121, 0.00552, 0.0152, 0.14, 0, 3.1},
+               {1.74, 0.171, 0.219, 0.167, 0.25, 0.00404, 0.0329, 0.0266, 0, 0.138, 3.07}};
 
 /// How many words there are for a whole one, but for the first.
 int more_words(const Problem& problem, int element_bytes) {
@@ -158,9 +176,8 @@ double microseconds(const Problem& problem, const Tile& tile, const DeviceLimits
   constexpr double kBytes = 4.9e6, kCacheBytes = 14e6, kNorm = 1.57;  // of a microsecond
   constexpr int kFewFilters = 4;
   const int element = static_cast<int>(element_bytes(problem.dtype));
-  const bool is_tf32 = element == 4;
-  const Costs& costs =
-      are_rows(problem) ? (is_tf32 ? kRowsTf32 : kRowsHalf) : (is_tf32 ? kPlanesTf32 : kPlanesHalf);
+  const Operands operands = operands_of(problem);
+  const Costs& costs = (are_rows(problem) ? kRows : kPlanes)[static_cast<int>(operands)];
   const int more = more_words(problem, element);
   const double narrow_step = 1 + costs.narrow_step * more,
                narrow_sixteen = (1 + costs.narrow_sixteen * more) * tile.sixteens;
@@ -179,9 +196,10 @@ double microseconds(const Problem& problem, const Tile& tile, const DeviceLimits
        costs.sixteen * narrow_sixteen);
   const double busy =
       double(tile.tiles) * tile.parts / device.multiprocessors * tile.passes *
-      (tile.steps * costs.busy_step * narrow_step + costs.busy_sixteen * narrow_sixteen);
-  const double filter_words =
-      double(filter_bytes(tile, element)) / kMostWordBytes / (32 * tile.warps);
+      (tile.steps * (costs.busy_step * narrow_step + costs.busy_step_of_sixteen * tile.sixteens) +
+       costs.busy_sixteen * narrow_sixteen);
+  const double filter_words = double(bytes_of_filters(tile, operands)) / kMostWordBytes /
+                              (32 * most_warps(tile.sixteens, operands));
   return costs.start + costs.filter_word * filter_words * double(waves) +
          std::pow(std::pow(memory, kNorm) + std::pow(warp, kNorm) + std::pow(busy, kNorm),
                   1 / kNorm);

@@ -22,10 +22,25 @@ constexpr int kStepsAhead = 3;
 constexpr int kProductFilters = 16;
 constexpr int kMostSixteens = 4;
 
+/// What products are of.
+enum class Operands {
+  kSixteenBits,  // elements as they are
+  kTf32,         // float32, rounded
+  kThirds,       // float32, as three bfloat16: see thirds.cuh
+};
+
+Operands operands_of(const Problem& problem);
+
+/// Of a filter's element in shared memory.
+constexpr int filter_bytes(Operands operands) {
+  return operands == Operands::kSixteenBits ? 2 : operands == Operands::kTf32 ? 4 : 6;
+}
+
 /// Of a block, of which a multiprocessor has one: fewer where each has many sums. They hide from each other what they wait
 /// for.
-constexpr int most_warps(int sixteens, int element_bytes) {
-  return sixteens == kMostSixteens && element_bytes == 2 ? 8 : 16;
+constexpr int kMostWarps = 16;
+constexpr int most_warps(int sixteens, Operands operands) {
+  return sixteens == kMostSixteens && operands == Operands::kSixteenBits ? 8 : kMostWarps;
 }
 
 /// Pixels come and go by such words, where planes are whole ones, or by half of it, if that is more than an element.
@@ -35,24 +50,29 @@ constexpr int tile_pixels(int element_bytes) { return kRowBytes / element_bytes;
 
 /// Plain data.
 struct Tile {
-  int sixteens;  // of filters, of a pass: 1, 2 or 4
-  int passes;    // of a part
-  int parts;     // of all filters
-  int steps;     // of all channels
-  int slots;     // of a warp: steps that shared memory holds
-  int warps;     // of a block
-  int blocks;    // of a part
-  int tiles;     // of pixels, which the part's warps have in turn
+  int sixteens;     // of filters, of a pass: 1, 2 or 4
+  int passes;       // of a part
+  int parts;        // of all filters
+  int steps;        // of all channels
+  int slots;        // of a warp: steps that shared memory holds
+  int warps;        // of a block, that have tiles
+  int block_warps;  // of a block, with those that are there for filters alone
+  int blocks;       // of a part
+  int tiles;        // of pixels, which the part's warps have in turn
   // In shared memory, which begins with the filters.
-  int biases_begin, slots_begin, shared_bytes;
+  int biases_begin, magnitudes_begin, slots_begin, shared_bytes;
 
-  /// From a filter's channels to the next one's, in elements.
-  constexpr int filter_pitch() const { return (steps | 1) * kStepChannels; }
   constexpr int part_filters() const { return passes * sixteens * kProductFilters; }
 };
 
 /// Whether channels are neighbours, rather than pixels of a channel.
 bool are_rows(const Problem& problem);
+
+/// Words of filters that a thread asks for before it waits for any.
+constexpr int kWordsAtOnce = 8;
+
+/// Whose magnitudes warps tell one another, of filters as thirds.
+constexpr int kMagnitudesBytes = 8;
 
 /// How many elements, at most `word`, words may have of planes, or of pixels' channels, which begin after so many elements.
 int plane_word(const Tensor& tensor, int64_t begin, int word);

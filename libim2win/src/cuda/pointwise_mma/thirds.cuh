@@ -1,0 +1,83 @@
+// float32 as three bfloat16: each is what those before it leave of the element, rounded. Of 2^-110 and more they are
+// together the element itself, as 2^-133 is the least bfloat16. Six of the nine products of two elements' thirds are
+// summed; the others are at most 2^-24 of the product.
+#pragma once
+
+#include <cuda_bf16.h>
+
+#include <cmath>
+#include <cstdint>
+
+#include "cuda/fused/operands.cuh"
+#include "cuda/pointwise_mma/arguments.cuh"
+
+namespace im2win::cuda::pointwise_mma {
+
+using fused::Magnitudes;
+static_assert(sizeof(Magnitudes) == kMagnitudesBytes);
+
+/// Two neighbours' thirds.
+__device__ __forceinline__ void split(float x, float y, uint32_t (&thirds)[3]) {
+#pragma unroll
+  for (uint32_t& third : thirds) {
+    const __nv_bfloat162 rounded = __floats2bfloat162_rn(x, y);
+    third = reinterpret_cast<const uint32_t&>(rounded);
+    x -= __uint_as_float(third << 16);
+    y -= __uint_as_float(third & 0xffff0000u);
+  }
+}
+
+/// Below which sums may be inexact, with elements of these magnitudes; NaN means all of them. What is lost of an element is at
+/// most 2^-134, of which a sum has so many times the largest factor; and of products of 2^-96 and more, float32 has all bits
+/// that count.
+__device__ __forceinline__ float doubt_of(const Magnitudes& filters, const Magnitudes& pixels,
+                                          int32_t channels) {
+  constexpr float kLeast = 0x1p-110f, kLeastProduct = 0x1p-96f, kLost = 0x1p-109f;
+  // Of none but zeros, `smallest` + 1 is zero.
+  const auto smallest = [](const Magnitudes& all) {
+    return all.smallest == ~0u ? INFINITY : __uint_as_float(all.smallest + 1);
+  };
+  const float filter = smallest(filters), pixel = smallest(pixels);
+  if (filter >= kLeast && pixel >= kLeast && filter * pixel >= kLeastProduct) return 0;
+  const float largest = __uint_as_float(filters.largest) + __uint_as_float(pixels.largest);
+  return kLeastProduct + kLost * static_cast<float>(channels) * largest;
+}
+
+__device__ __forceinline__ bool is_in_doubt(float sum, float doubt) {
+  return !(fabsf(sum) >= doubt && fabsf(sum) < INFINITY);
+}
+
+/// Whether any of a warp's sums is.
+template <class Sums>
+__device__ __forceinline__ bool has_doubts(const Sums& sums, float doubt) {
+  constexpr int kSums = sizeof(Sums) / sizeof(float);
+  const auto* const all = reinterpret_cast<const float*>(&sums);
+  bool is_any = false;
+#pragma unroll
+  for (int i = 0; i < kSums; ++i) is_any |= !(fabsf(all[i]) < INFINITY);
+  if (doubt != 0) {
+#pragma unroll
+    for (int i = 0; i < kSums; ++i) is_any |= !(fabsf(all[i]) >= doubt);
+  }
+  return __any_sync(~0u, is_any);
+}
+
+/// A sum from the elements as they are, by one lane. Rare.
+template <class T>
+__device__ __forceinline__ float sum_again(const Arguments<typename T::Element>& a, int32_t pixel,
+                                           int64_t filter) {
+  const float* input = a.input;
+  if constexpr (T::kAreRows) {
+    input += pixel * a.input_stride[0];
+  } else {
+    const Place at(a, pixel);
+    input += at.image * a.input_stride[0] + at.pixel;
+  }
+  const float* const weights = a.filter + filter * a.filter_stride[0];
+  double sum = 0;
+  for (int32_t c = 0; c < a.channels; ++c)
+    sum = fma(double{weights[c * a.filter_stride[1]]}, double{input[c * a.input_stride[1]]}, sum);
+  return static_cast<float>(sum);
+}
+
+}  // namespace im2win::cuda::pointwise_mma
