@@ -36,9 +36,7 @@ void check_tile(const Problem& problem, const DeviceLimits& device) {
   expect(tile.steps * kStepChannels >= problem.c, "all channels");
   expect(int64_t{tile.tiles} * tile_pixels(pixel_bytes) >= problem.output_pixels(), "all pixels");
   expect(int64_t{tile.blocks - 1} * tile.warps < tile.tiles, "some of each block");
-  expect(tile.warps >= 1 && tile.warps <= tile.block_warps &&
-             tile.block_warps <= most_warps(tile.sixteens, operands),
-         "warps of a block");
+  expect(tile.warps >= 1 && tile.warps <= block_warps(tile.sixteens, operands), "warps of a block");
   expect(tile.slots >= (tile.passes == 1 ? 1 : tile.steps) + kStepsAhead,
          "slots for what is multiplied again, and for what is asked for");
   const int filters = tile.part_filters() * tile.steps * kStepChannels * filter_bytes(operands);
@@ -47,7 +45,8 @@ void check_tile(const Problem& problem, const DeviceLimits& device) {
              tile.slots_begin >= tile.magnitudes_begin && tile.slots_begin % 16 == 0,
          "room for filters, then for biases");
   expect(operands != Operands::kThirds ||
-             tile.slots_begin >= tile.magnitudes_begin + tile.block_warps * kMagnitudesBytes,
+             tile.slots_begin >=
+                 tile.magnitudes_begin + block_warps(tile.sixteens, operands) * kMagnitudesBytes,
          "and for magnitudes");
   expect(tile.slots_begin + tile.warps * tile.slots * kSlotBytes <= tile.shared_bytes &&
              tile.shared_bytes <= device.shared_bytes,

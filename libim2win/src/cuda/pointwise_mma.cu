@@ -84,7 +84,7 @@ class PointwiseMma final : public Convolution {
         word = plane_word(problem_.residual, begin(buffers.residual), word);
     }
     launch_shared("pointwise_mma_kernel", kernels_.of(word), int64_t{a.tile.blocks} * a.tile.parts,
-                  most_warps(a.tile.sixteens, kOperands) * 32,
+                  block_warps(a.tile.sixteens, kOperands) * 32,
                   static_cast<size_t>(a.tile.shared_bytes), stream, start_, a);
   }
 

@@ -61,6 +61,7 @@ struct Pass {
   static constexpr bool kIsTf32 = kOperands == Operands::kTf32,
                         kHasThirds = kOperands == Operands::kThirds;
   static constexpr int kSixteens = kSixteens_;
+  static constexpr int kThreads = block_warps(kSixteens, kOperands) * 32;
   static constexpr int kBytes = static_cast<int>(sizeof(Element)), kPixels = tile_pixels(kBytes);
   /// Words of 32 bits, of the lane's channels of a step.
   static constexpr int kLaneWords = kLaneChannels * kBytes / 4;

@@ -102,13 +102,13 @@ class FilterWords {
   __device__ __forceinline__ void put_all(const Word (&first_words)[kWordsAtOnce],
                                           Magnitudes& seen) const {
     put(first_words, ptx::thread_in_block(), seen);
-    stage(ptx::thread_in_block() + kWordsAtOnce * threads(), seen);
+    stage(ptx::thread_in_block() + kWordsAtOnce * T::kThreads, seen);
   }
 
   /// From one on.
   __device__ __forceinline__ void stage(int first, Magnitudes& seen) const {
 #pragma unroll 1
-    for (; first < count_; first += kWordsAtOnce * threads()) {
+    for (; first < count_; first += kWordsAtOnce * T::kThreads) {
       Word words[kWordsAtOnce];
       ask(words, first);
       put(words, first, seen);
@@ -119,12 +119,10 @@ class FilterWords {
   using Element = typename T::Element;
   static constexpr int kStepWords = kStepChannels / kWord;
 
-  __device__ __forceinline__ static int threads() { return static_cast<int>(blockDim.x); }
-
   __device__ __forceinline__ void ask(Word (&words)[kWordsAtOnce], int first) const {
 #pragma unroll
     for (int i = 0; i < kWordsAtOnce; ++i) {
-      const int word = first + i * threads();
+      const int word = first + i * T::kThreads;
       if (word >= count_) return;
       const auto [step, own] = a_.part_filters.divide(word / kStepWords);
       const int32_t filter = first_filter_ + own,
@@ -139,7 +137,7 @@ class FilterWords {
                                       Magnitudes& seen) const {
 #pragma unroll
     for (int i = 0; i < kWordsAtOnce; ++i) {
-      const int word = first + i * threads();
+      const int word = first + i * T::kThreads;
       if (word >= count_) return;
       const auto [step, own] = a_.part_filters.divide(word / kStepWords);
       Element x[kWord];
@@ -176,10 +174,10 @@ __device__ __forceinline__ void tell(const Arguments<Element>& a, Magnitudes see
   seen.merge_warp();
   if (lane_of_warp() == 0) magnitudes(a)[ptx::thread_in_block() / 32] = seen;
 }
-template <class Element>
-__device__ __forceinline__ Magnitudes all_seen(const Arguments<Element>& a) {
+template <class T>
+__device__ __forceinline__ Magnitudes all_seen(const Arguments<typename T::Element>& a) {
   Magnitudes all;
-  if (lane_of_warp() < a.tile.block_warps) all = magnitudes(a)[lane_of_warp()];
+  if (lane_of_warp() < T::kThreads / 32) all = magnitudes(a)[lane_of_warp()];
   all.merge_warp();
   return all;
 }

@@ -11,10 +11,10 @@
 
 namespace im2win::cuda::pointwise_mma {
 
-template <class Element>
-__device__ __forceinline__ void load_biases(const Arguments<Element>& a, int32_t first_filter) {
-  for (int i = ptx::thread_in_block(); i < a.tile.part_filters();
-       i += static_cast<int>(blockDim.x)) {
+template <class T>
+__device__ __forceinline__ void load_biases(const Arguments<typename T::Element>& a,
+                                            int32_t first_filter) {
+  for (int i = ptx::thread_in_block(); i < a.tile.part_filters(); i += T::kThreads) {
     const int32_t filter = first_filter + i;
     biases(a)[i] = filter < a.filters ? a.outputs.bias(filter) : 0;
   }
@@ -72,7 +72,7 @@ __device__ __forceinline__ uint32_t multiply_tile(const Arguments<typename T::El
 }
 
 template <class T>
-__global__ void __launch_bounds__(most_warps(T::kSixteens, T::kOperands) * 32)
+__global__ void __launch_bounds__(T::kThreads)
     pointwise_mma_kernel(const __grid_constant__ Arguments<typename T::Element> a) {
   const auto [block, part] = a.parts.divide(static_cast<int32_t>(block_index()));
   const int32_t first_filter = part * a.tile.part_filters();
@@ -89,7 +89,7 @@ __global__ void __launch_bounds__(most_warps(T::kSixteens, T::kOperands) * 32)
   uint4 words[kWordsAtOnce];
   if (are_whole) whole_words.ask(words);
   stream.begin();
-  load_biases(a, first_filter);
+  load_biases<T>(a, first_filter);
   Magnitudes filters_seen;
   if (are_whole)
     whole_words.put_all(words, filters_seen);
@@ -97,7 +97,7 @@ __global__ void __launch_bounds__(most_warps(T::kSixteens, T::kOperands) * 32)
     stage_narrow_words<T>(a, first_filter, filters_seen);
   if constexpr (T::kHasThirds) tell(a, filters_seen);
   __syncthreads();
-  if constexpr (T::kHasThirds) filters_seen = all_seen(a);
+  if constexpr (T::kHasThirds) filters_seen = all_seen<T>(a);
   ptx::let_next_start();
   uint32_t slot = stream.first_slot();
 #pragma unroll 1

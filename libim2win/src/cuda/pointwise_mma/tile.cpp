@@ -53,7 +53,8 @@ void place(Tile& tile, Operands operands) {
   constexpr int kFloatBytes = 4;
   tile.biases_begin = bytes_of_filters(tile, operands);
   tile.magnitudes_begin = tile.biases_begin + tile.part_filters() * kFloatBytes;
-  const int magnitudes = operands == Operands::kThirds ? kMostWarps * kMagnitudesBytes : 0;
+  const int magnitudes =
+      operands == Operands::kThirds ? block_warps(tile.sixteens, operands) * kMagnitudesBytes : 0;
   tile.slots_begin =
       static_cast<int>(round_up(tile.magnitudes_begin + magnitudes, int64_t{kMostWordBytes}));
   tile.shared_bytes = tile.slots_begin + tile.warps * tile.slots * kSlotBytes;
@@ -62,7 +63,7 @@ void place(Tile& tile, Operands operands) {
 /// Of a block, which has a multiprocessor to itself, as others would crowd on some; false if it has no room for a warp.
 bool place_warps(Tile& tile, Operands operands, const DeviceLimits& device) {
   const int64_t all = ceil_div(int64_t{tile.tiles} * tile.parts, int64_t{device.multiprocessors});
-  tile.warps = static_cast<int>(std::min<int64_t>(all, most_warps(tile.sixteens, operands)));
+  tile.warps = static_cast<int>(std::min<int64_t>(all, block_warps(tile.sixteens, operands)));
   for (; tile.warps > 0; --tile.warps) {
     place(tile, operands);
     if (tile.shared_bytes <= device.shared_bytes) break;
@@ -74,11 +75,6 @@ bool place_warps(Tile& tile, Operands operands, const DeviceLimits& device) {
   const int64_t of_block = ceil_div(tiles, int64_t{tile.blocks});
   tile.warps = static_cast<int>(ceil_div(of_block, ceil_div(of_block, int64_t{tile.warps})));
   place(tile, operands);
-  constexpr int64_t kThreadWords = 4;  // for which another warp is not worth while
-  const int64_t words = bytes_of_filters(tile, operands) / kMostWordBytes;
-  tile.block_warps =
-      static_cast<int>(std::clamp(ceil_div(words, 32 * kThreadWords), int64_t{tile.warps},
-                                  int64_t{most_warps(tile.sixteens, operands)}));
   tile.shared_bytes = std::max(tile.shared_bytes, device.shared_bytes / 2 + 1);
   return true;
 }
@@ -152,15 +148,15 @@ struct Costs {
   double narrow_step, narrow_sixteen, narrow_output;
 };
 
-// Of each kind of operands. Beside 1800 to 2000 times each on an H200, of 522 layers, the standard deviation is 13, 11 and 11 %
-// in planes; in rows, 13, 11 and 10 %.
+// Of each kind of operands. Beside 1800 to 2000 times each on an H200, of 522 layers, the standard deviation is 13, 11
+// and 11 % in planes; in rows, 13, 10 and 10 %.
 constexpr Costs
-    kPlanes[] = {{1.83, 0.164, 0.123, 0.0333, 0.0159, 0.0157, 0, 0.0143, 0.816, 4.3, 0.0768},
-                 {1.78, 0.177, 0.0813, 0.0852, 0.0303, 0.0123, 0, 0.0174, 0.749, 3.37, 0.0928},
-                 {2.03, 0.0986, 0.242, 0.175, 0.0906, 0.0215, 0.0171, 0.0149, 0.149, 4.15, 0.114}},
-    kRows[] = {{1.95, 0.166, 0.108, 0.0832, 0.321, 0.0465, 0, 0.0272, 0.0842, 0.0361, 5.19},
-               {1.71, 0.18, 0.166, 0.0787, 0.0957, 0.0121, 0.00552, 0.0152, 0.14, 0, 3.1},
-               {1.74, 0.171, 0.219, 0.167, 0.25, 0.00404, 0.0329, 0.0266, 0, 0.138, 3.07}};
+    kPlanes[] = {{2.14, 0.155, 0.129, 0.0306, 0.0117, 0.015, 0, 0.0118, 0.791, 5.41, 0.0683},
+                 {2.06, 0.307, 0.0824, 0.067, 0.0385, 0.0128, 0, 0.0159, 0.691, 3.48, 0.0763},
+                 {2.12, 0.241, 0.25, 0.147, 0.0981, 0.0213, 0.0177, 0.015, 0.136, 4.01, 0.102}},
+    kRows[] = {{2.18, 0.277, 0.134, 0.0601, 0.361, 0.0448, 0.00129, 0.0203, 0.088, 0.0402, 5.14},
+               {1.86, 0.399, 0.18, 0.0418, 0.17, 0.0108, 0.00723, 0.00829, 0.188, 0, 3.03},
+               {1.88, 0.341, 0.23, 0.126, 0.313, 0.00401, 0.0342, 0.0204, 0, 0.18, 3.06}};
 
 /// How many words there are for a whole one, but for the first.
 int more_words(const Problem& problem, int element_bytes) {
@@ -199,7 +195,7 @@ double microseconds(const Problem& problem, const Tile& tile, const DeviceLimits
       (tile.steps * (costs.busy_step * narrow_step + costs.busy_step_of_sixteen * tile.sixteens) +
        costs.busy_sixteen * narrow_sixteen);
   const double filter_words = double(bytes_of_filters(tile, operands)) / kMostWordBytes /
-                              (32 * most_warps(tile.sixteens, operands));
+                              (32 * block_warps(tile.sixteens, operands));
   return costs.start + costs.filter_word * filter_words * double(waves) +
          std::pow(std::pow(memory, kNorm) + std::pow(warp, kNorm) + std::pow(busy, kNorm),
                   1 / kNorm);

@@ -37,10 +37,9 @@ constexpr int filter_bytes(Operands operands) {
 }
 
 /// Of a block, of which a multiprocessor has one: fewer where each has many sums. They hide from each other what they wait
-/// for.
-constexpr int kMostWarps = 16;
-constexpr int most_warps(int sixteens, Operands operands) {
-  return sixteens == kMostSixteens && operands == Operands::kSixteenBits ? 8 : kMostWarps;
+/// for; some may have no tiles, and help with filters.
+constexpr int block_warps(int sixteens, Operands operands) {
+  return sixteens == kMostSixteens && operands == Operands::kSixteenBits ? 8 : 16;
 }
 
 /// Pixels come and go by such words, where planes are whole ones, or by half of it, if that is more than an element.
@@ -50,15 +49,14 @@ constexpr int tile_pixels(int element_bytes) { return kRowBytes / element_bytes;
 
 /// Plain data.
 struct Tile {
-  int sixteens;     // of filters, of a pass: 1, 2 or 4
-  int passes;       // of a part
-  int parts;        // of all filters
-  int steps;        // of all channels
-  int slots;        // of a warp: steps that shared memory holds
-  int warps;        // of a block, that have tiles
-  int block_warps;  // of a block, with those that are there for filters alone
-  int blocks;       // of a part
-  int tiles;        // of pixels, which the part's warps have in turn
+  int sixteens;  // of filters, of a pass: 1, 2 or 4
+  int passes;    // of a part
+  int parts;     // of all filters
+  int steps;     // of all channels
+  int slots;     // of a warp: steps that shared memory holds
+  int warps;     // of a block, that have tiles
+  int blocks;    // of a part
+  int tiles;     // of pixels, which the part's warps have in turn
   // In shared memory, which begins with the filters.
   int biases_begin, magnitudes_begin, slots_begin, shared_bytes;
 
