@@ -1,5 +1,5 @@
-// A convolution of dense tensors, emulated, beside the definition. Data are small integers, so that sums are
-// exact, or not finite.
+// A convolution of dense tensors, emulated, beside the definition. Data are integers, so that sums are exact, or not finite:
+// small ones, and in float32 inputs that bfloat16 and float16 do not have.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -25,9 +25,10 @@ namespace im2win {
 template <class Element>
 class Values {
  public:
-  Values(int64_t count, bool is_finite) : first_(once_in(4) ? 1 : 8) {
+  Values(int64_t count, bool is_finite, float factor = 1) : first_(once_in(4) ? 1 : 8) {
     for (int64_t i = 0; i < first_ + count; ++i)
-      memory_.push_back(Element(!is_finite && once_in(60) ? odd() : float(between(-4, 4))));
+      memory_.push_back(
+          Element(!is_finite && once_in(60) ? odd() : factor * float(between(-4, 4))));
   }
 
   Element* data() { return memory_.data() + first_; }
@@ -72,7 +73,8 @@ int64_t check(const Problem& problem, Configure configure, bool is_finite) {
   // Of which a problem leaves out what no window meets (make_problem), so that what is left may have gaps.
   const int64_t input_elements =
       byte_extent(problem.input, sizeof(Element)).end / int64_t{sizeof(Element)};
-  Values<Element> input(input_elements, is_finite || once_in(2));
+  const bool has_long = problem.dtype == IM2WIN_FLOAT32 && problem.math != IM2WIN_MATH_TF32;
+  Values<Element> input(input_elements, is_finite || once_in(2), has_long ? 2049 : 1);
   Values<Element> filter(problem.filter.elements(), is_finite);
   Values<Element> bias(problem.k, true), residual(problem.output.elements(), true);
   Values<Element> output(problem.output.elements(), true);

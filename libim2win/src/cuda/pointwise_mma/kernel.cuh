@@ -4,6 +4,7 @@
 #pragma once
 
 #include "cuda/launch.cuh"
+#include "cuda/pointwise_mma/filter_staging.cuh"
 #include "cuda/pointwise_mma/outputs.cuh"
 #include "cuda/pointwise_mma/products.cuh"
 #include "cuda/pointwise_mma/row_outputs.cuh"

@@ -27,6 +27,24 @@ __device__ __forceinline__ void split(float x, float y, uint32_t (&thirds)[3]) {
   }
 }
 
+/// Of all filters, by a block: a warp tells the others of those that it has seen.
+template <class Element>
+__device__ __forceinline__ Magnitudes* magnitudes(const Arguments<Element>& a) {
+  return reinterpret_cast<Magnitudes*>(dynamic_shared_memory + a.tile.magnitudes_begin);
+}
+template <class Element>
+__device__ __forceinline__ void tell(const Arguments<Element>& a, Magnitudes seen) {
+  seen.merge_warp();
+  if (lane_of_warp() == 0) magnitudes(a)[ptx::thread_in_block() / 32] = seen;
+}
+template <class T>
+__device__ __forceinline__ Magnitudes all_seen(const Arguments<typename T::Element>& a) {
+  Magnitudes all;
+  if (lane_of_warp() < T::kThreads / 32) all = magnitudes(a)[lane_of_warp()];
+  all.merge_warp();
+  return all;
+}
+
 /// Below which sums may be inexact, with elements of these magnitudes; NaN means all of them. What is lost of an element is at
 /// most 2^-134, of which a sum has so many times the largest factor; and of products of 2^-96 and more, float32 has all bits
 /// that count.

@@ -69,7 +69,7 @@ bool are_rows(const Problem& problem);
 /// Words of filters that a thread asks for before it waits for any.
 constexpr int kWordsAtOnce = 8;
 
-/// Whose magnitudes warps tell one another, of filters as thirds.
+/// Of what a warp tells others of filters as thirds: see thirds.cuh.
 constexpr int kMagnitudesBytes = 8;
 
 /// How many elements, at most `word`, words may have of planes, or of pixels' channels, which begin after so many elements.
