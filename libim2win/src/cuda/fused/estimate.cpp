@@ -251,13 +251,12 @@ double pixel_microseconds(const Problem& problem, const PixelCosts& costs,
 // Beside 94 times of up to 90 us in TF32 on an H200, 124 with 16 bits, and 260 of up to 400 us in float32, its standard
 // deviation is 12, 13 and 14 %.
 double microseconds_of_planes(const Problem& problem) {
-  const bool is_tf32 = problem.dtype == IM2WIN_FLOAT32;
   const int64_t bytes = problem.p * problem.q * element_bytes(problem.dtype);
-  const bool is_half = bytes % 16 == 8 && !is_tf32, is_whole = bytes % 16 == 0;
+  const bool is_half = bytes % 16 == 8, is_whole = bytes % 16 == 0;
   if (is_split(problem))
     return pixel_microseconds(problem, {10.5, 0.0136, 2.55e6, 9.25e-05, 8.93e-07, 4},
                               is_whole ? NarrowCosts{} : NarrowCosts{1.37, 0.0321, 1.45});
-  if (is_tf32)
+  if (problem.dtype == IM2WIN_FLOAT32)
     return pixel_microseconds(problem, {3.86, 0.0094, 3.9e6, 6.3e-5, 3e-7, 3.2},
                               is_whole ? NarrowCosts{} : NarrowCosts{2.5, 0.29, 0.29});
   return pixel_microseconds(problem, {2.92, 0.0035, 4.85e6, 2.2e-5, 6.9e-8, 1.73},
@@ -268,14 +267,14 @@ double microseconds_of_planes(const Problem& problem) {
 
 // Beside 122 times in TF32 on an H200, 134 with 16 bits, and 259 in float32, 19, 14 and 11 %.
 double microseconds_of_rows(const Problem& problem) {
-  const bool is_tf32 = problem.dtype == IM2WIN_FLOAT32;
-  const int64_t word = is_tf32 ? 4 : 8;
   if (is_split(problem)) {
     const bool is_whole = problem.c % kLineWord == 0;
     return pixel_microseconds(
         problem, {11.6, 0.0105, 2.82e6, 9.37e-05, 9.03e-07, 2.36},
         {is_whole ? 0 : 2.27, is_whole ? 0 : 0.703, problem.k % kLineWord == 0 ? 0 : 0.941});
   }
+  const bool is_tf32 = problem.dtype == IM2WIN_FLOAT32;
+  const int64_t word = is_tf32 ? kLineWord : kWord;
   const double output = problem.k % word == 0 ? 0 : is_tf32 ? 2.74 : 1.33;
   if (is_tf32)
     return pixel_microseconds(problem, {1.91, 0.0106, 4.27e6, 4.9e-5, 8.4e-8, 2},

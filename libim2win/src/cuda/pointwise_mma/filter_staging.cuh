@@ -26,7 +26,7 @@ class FilterWord {
                                       Magnitudes& seen) const {
     if constexpr (T::kIsTf32)
 #pragma unroll
-      for (int i = 0; i < kWord; ++i) put(i, 0, ptx::round_to_tf32(x[i]));
+      for (int i = 0; i < kWord; ++i) store(i, 0, ptx::round_to_tf32(x[i]));
     else
 #pragma unroll
       for (int i = 0; i < kWord; i += 2) put_pair(i, x[i], kWord > 1 ? x[i + 1] : zero(), seen);
@@ -43,17 +43,17 @@ class FilterWord {
       uint32_t thirds[3];
       split(first, second, thirds);
 #pragma unroll
-      for (int third = 0; third < 3; ++third) put(i, third, thirds[third]);
+      for (int third = 0; third < 3; ++third) store(i, third, thirds[third]);
     } else {
       const Element pair[2] = {first, second};
       uint32_t bits;
       memcpy(&bits, pair, sizeof bits);
-      put(i, 0, bits);
+      store(i, 0, bits);
     }
   }
 
   /// What the word's channel i is of a fragment, and the next one's where these are pairs. A single one is half a word.
-  __device__ __forceinline__ void put(int i, int fragment, uint32_t bits) const {
+  __device__ __forceinline__ void store(int i, int fragment, uint32_t bits) const {
     const int channel = channel_ + i, own = channel % kLaneChannels;
     const int half = T::kIsTf32 ? own % 2 : own / 2;
     const uint32_t to = to_ + (T::kIsTf32 ? own / 2 : fragment) * kFragmentBytes +

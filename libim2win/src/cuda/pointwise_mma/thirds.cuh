@@ -65,7 +65,7 @@ __device__ __forceinline__ bool is_in_doubt(float sum, float doubt) {
   return !(fabsf(sum) >= doubt && fabsf(sum) < INFINITY);
 }
 
-/// Whether any of a warp's sums is.
+/// Whether any of a warp's sums is. Mostly there is no bound, to which each would be held.
 template <class Sums>
 __device__ __forceinline__ bool has_doubts(const Sums& sums, float doubt) {
   constexpr int kSums = sizeof(Sums) / sizeof(float);
