@@ -14,6 +14,7 @@ DENSE = Problem(n=2, c=19, h=13, w=17, k=37, padding=same(1))
 UNPADDED = replace(DENSE, padding=same(0))
 STEM = replace(DENSE, c=3, w=67)
 PIXELS = Problem(n=70, c=40, h=1, w=1, k=37, r=1, s=1)  # channels are neighbours in NCHW, too
+WINDOWS = Problem(n=70, c=40, h=1, w=1, k=37, padding=same(1))
 GROUPS = Problem(n=70, c=64, h=1, w=1, k=64, r=1, s=1, groups=4)
 DEPTHWISE = Problem(n=2, c=16, h=13, w=17, k=16, padding=same(1), groups=16)
 
@@ -27,13 +28,14 @@ def problem_of(algorithm: str) -> Problem:
         "im2win_stem": STEM,
         "pointwise": PIXELS,
         "pointwise_mma": PIXELS,
+        "windows_mma": WINDOWS,
     }
     return others.get(algorithm, DENSE)
 
 
 def dtype_of(algorithm: str) -> str:
     """One that it takes."""
-    return "float16" if algorithm in ("grouped", "pointwise") else "float32"
+    return "float16" if algorithm in ("grouped", "pointwise", "windows_mma") else "float32"
 
 
 class CudaCall:

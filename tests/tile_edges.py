@@ -11,8 +11,8 @@ def twice(*problems: Problem) -> list[Problem]:
 
 
 # Between them they take every compiled tile of im2win, im2win_fused, im2win_fused_mma,
-# im2win_stem, im2win_fma, grouped, pointwise and pointwise_mma on an H200, and every way of
-# staging: boxes and runs, rows and strips, with raw lines and without, one slab and several,
+# im2win_stem, im2win_fma, grouped, pointwise, pointwise_mma and windows_mma on an H200, and every
+# way of staging: boxes and runs, rows and strips, with raw lines and without, one slab and several,
 # filters that stay and that come by turns, packed and in place, one image a tile and more.
 DENSE = [
     Problem(n=2, c=17, h=27, w=4, k=8, r=5, stride=(2, 2)),
@@ -254,6 +254,16 @@ DENSE = [
         Problem(n=3, c=4, h=99, w=101, k=100, r=1, s=1),
         Problem(n=3, c=20, h=200, w=208, k=130, r=1, s=1),
         Problem(n=2, c=37, h=20, w=21, k=100, r=1, s=1),
+    ),
+    # Of windows_mma, passes of one, two and four times 16 filters, several passes, and parts; words
+    # of all sizes, steps that are not full, several tiles a warp.
+    *twice(
+        Problem(n=2, c=8, h=200, w=208, k=10, padding=same(1)),
+        Problem(n=2, c=4, h=198, w=202, k=30, padding=same(1)),
+        Problem(n=3, c=6, h=199, w=201, k=60, r=2, s=5, stride=(2, 1)),
+        Problem(n=1, c=5, h=99, w=101, k=256, stride=(1, 2), padding=same(1)),
+        Problem(n=3, c=16, h=40, w=42, k=130, padding=same(2), dilation=(2, 3)),
+        Problem(n=2, c=40, h=20, w=21, k=100, r=1, s=4),
     ),
     # Of grouped, sets of 8 to 32 filters, of one group and of several, slabs that are not full,
     # one box a block and more, taps that share pixels and that do not.

@@ -13,6 +13,8 @@
 #include "cuda/pointwise/tile.hpp"
 #include "cuda/pointwise_mma/choice.hpp"
 #include "cuda/pointwise_mma/tile.hpp"
+#include "cuda/windows_mma/choice.hpp"
+#include "cuda/windows_mma/tile.hpp"
 #include "descriptors.hpp"
 #include "expect.hpp"
 #include "problem.hpp"
@@ -79,6 +81,11 @@ void check_choices(const Problem& problem) {
     using namespace pointwise_mma;
     expect(microseconds(problem, pointwise_mma::choose_tile(problem, kH200), kH200) > 0,
            "a time of pointwise_mma");
+  }
+  windows_mma::is_faster(problem);
+  if (windows_mma::refusal(problem).empty()) {
+    const windows_mma::Tile tile = windows_mma::choose_tile(problem, kH200);
+    expect(windows_mma::microseconds(problem, tile, kH200) > 0, "a time of windows_mma");
   }
   if (grouped::refusal(problem).empty())
     expect(grouped::microseconds(problem) > 0, "a time of grouped");

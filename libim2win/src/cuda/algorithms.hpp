@@ -35,6 +35,8 @@ std::unique_ptr<Convolution> configure_fma(const Problem& problem, const Target&
 std::string refuse_pointwise(const Problem& problem);
 std::unique_ptr<Convolution> configure_pointwise(const Problem& problem, const Target& target);
 
+std::string refuse_windows_mma(const Problem& problem);
+std::unique_ptr<Convolution> configure_windows_mma(const Problem& problem, const Target& target);
 std::string refuse_pointwise_mma(const Problem& problem);
 std::unique_ptr<Convolution> configure_pointwise_mma(const Problem& problem, const Target& target);
 

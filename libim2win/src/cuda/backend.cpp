@@ -12,6 +12,7 @@
 #include "cuda/pointwise/tile.hpp"
 #include "cuda/pointwise_mma/choice.hpp"
 #include "cuda/transform.hpp"
+#include "cuda/windows_mma/choice.hpp"
 #include "status.hpp"
 
 namespace im2win {
@@ -102,6 +103,8 @@ constexpr Algorithm kAlgorithms[] = {
     {"depthwise", cuda::refuse_depthwise, cuda::configure_depthwise, is_for_depthwise},
     {"pointwise_mma", cuda::refuse_pointwise_mma, cuda::configure_pointwise_mma,
      cuda::pointwise_mma::is_faster, cuda::fused_refuses_device<Instructions::kMma>},
+    {"windows_mma", cuda::refuse_windows_mma, cuda::configure_windows_mma,
+     cuda::windows_mma::is_faster, cuda::fused_refuses_device<Instructions::kMma>},
     {"im2win_fma", cuda::refuse_fma, cuda::configure_fma, is_for_fma},
     {"pointwise", cuda::refuse_pointwise, cuda::configure_pointwise, is_for_pointwise,
      cuda::fused_refuses_device<Instructions::kWgmma>},

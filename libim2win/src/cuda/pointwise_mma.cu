@@ -58,8 +58,8 @@ class PointwiseMma final : public Convolution {
  public:
   PointwiseMma(const Problem& problem, const Tile& tile, const DeviceLimits& device)
       : problem_(problem),
-        arguments_(problem, tile),
         are_rows_(are_rows(problem)),
+        arguments_(problem, tile, are_rows_ ? Form::kRows : Form::kPlanes),
         kernels_(kernels<Element, kOperands>(tile.sixteens, are_rows_)) {
     for (const Kernel<Element> kernel : kernels_.all)
       allow_shared_memory(reinterpret_cast<const void*>(kernel), device.shared_bytes);
@@ -71,17 +71,18 @@ class PointwiseMma final : public Convolution {
     a.input = static_cast<const Element*>(buffers.input);
     a.filter = static_cast<const Element*>(buffers.filter);
     a.outputs.bind(buffers);
-    a.filter_bytes = filter_bytes(buffers.filter);
+    a.filter_bytes =
+        filter_word(problem_, begin<Element>(buffers.filter), Kernels<Element>::kWord) * kBytes;
     int word = Kernels<Element>::kWord;
     if (are_rows_) {
       constexpr int kLaneFilters = 4;
-      a.input_bytes = row_word(problem_.input, begin(buffers.input), word) * kBytes;
-      a.output_word = row_word(problem_.output, begin(buffers.output), kLaneFilters);
+      a.input_bytes = row_word(problem_.input, begin<Element>(buffers.input), word) * kBytes;
+      a.output_word = row_word(problem_.output, begin<Element>(buffers.output), kLaneFilters);
     } else {
-      word = plane_word(problem_.input, begin(buffers.input), word);
-      word = plane_word(problem_.output, begin(buffers.output), word);
+      word = plane_word(problem_.input, begin<Element>(buffers.input), word);
+      word = plane_word(problem_.output, begin<Element>(buffers.output), word);
       if (buffers.residual != nullptr)
-        word = plane_word(problem_.residual, begin(buffers.residual), word);
+        word = plane_word(problem_.residual, begin<Element>(buffers.residual), word);
     }
     launch_shared("pointwise_mma_kernel", kernels_.of(word), int64_t{a.tile.blocks} * a.tile.parts,
                   block_warps(a.tile.sixteens, kOperands) * 32,
@@ -91,20 +92,9 @@ class PointwiseMma final : public Convolution {
  private:
   static constexpr int kBytes = static_cast<int>(sizeof(Element));
 
-  static int64_t begin(const void* data) {
-    return static_cast<int64_t>(reinterpret_cast<uintptr_t>(data) / sizeof(Element));
-  }
-  /// That can be copied at a time.
-  int32_t filter_bytes(const void* filter) const {
-    if (problem_.filter.stride[1] != 1) return kBytes;
-    const int64_t word =
-        word_of({begin(filter), problem_.c, problem_.filter.stride[0]}, kMostWordBytes / kBytes);
-    return static_cast<int32_t>(word) * kBytes;
-  }
-
   Problem problem_;
-  Arguments<Element> arguments_;
   bool are_rows_;
+  Arguments<Element> arguments_;
   Kernels<Element> kernels_;
   Start start_;
 };

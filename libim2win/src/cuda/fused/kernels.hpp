@@ -23,6 +23,9 @@ std::vector<KernelShape> shapes_of(std::span<const CompiledKernel<Arguments>> ke
 }
 
 template <class Element>
+using KernelTable = std::span<const CompiledKernel<Arguments<Element>>>;
+
+template <class Element>
 using PackKernel = void (*)(const PackArguments, const Element*, char*);
 
 template <class Element>
@@ -34,7 +37,7 @@ struct PackKernels {
 template <class Element>
 struct Kernels {
   Operands operands;
-  std::span<const CompiledKernel<Arguments<Element>>> kernels;
+  KernelTable<Element> kernels;
   PackKernels<Element> pack;
 };
 

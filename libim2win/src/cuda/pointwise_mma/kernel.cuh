@@ -4,11 +4,13 @@
 #pragma once
 
 #include "cuda/launch.cuh"
+#include "cuda/pointwise_mma/doubts.cuh"
 #include "cuda/pointwise_mma/filter_staging.cuh"
 #include "cuda/pointwise_mma/outputs.cuh"
 #include "cuda/pointwise_mma/products.cuh"
 #include "cuda/pointwise_mma/row_outputs.cuh"
 #include "cuda/pointwise_mma/stream.cuh"
+#include "cuda/pointwise_mma/window_stream.cuh"
 
 namespace im2win::cuda::pointwise_mma {
 
@@ -21,8 +23,21 @@ __device__ __forceinline__ void load_biases(const Arguments<typename T::Element>
   }
 }
 
+/// Until a block has all of the part's, and can tell what these are.
+template <class T>
+__device__ __forceinline__ Magnitudes wait_for_filters(const Arguments<typename T::Element>& a,
+                                                       Magnitudes seen) {
+  if constexpr (T::kHasThirds) tell(a, seen);
+  if constexpr (T::kForm == Form::kWindows)
+    seen.largest = __syncthreads_and(seen.largest < kInfinity) ? 0 : kInfinity;
+  else
+    __syncthreads();
+  if constexpr (T::kHasThirds) seen = all_seen<T>(a);
+  return seen;
+}
+
 /// What a warp has.
-template <class T, bool = T::kAreRows>
+template <class T, Form = T::kForm>
 struct Warp {
   using Stream = pointwise_mma::Stream<T>;
   using Words = pointwise_mma::Words<T>;
@@ -30,11 +45,15 @@ struct Warp {
   using Writer = pointwise_mma::Writer<T>;
 };
 template <class T>
-struct Warp<T, true> {
+struct Warp<T, Form::kRows> {
   using Stream = RowStream<T>;
   using Words = RowWords<T>;
   using Sums = RowSums<T>;
   using Writer = RowWriter<T>;
+};
+template <class T>
+struct Warp<T, Form::kWindows> : Warp<T, Form::kRows> {
+  using Stream = WindowStream<T>;
 };
 
 /// All passes over a tile, whose first step is in this slot. The first pass waits for the steps, and asks for others. The
@@ -62,12 +81,7 @@ __device__ __forceinline__ uint32_t multiply_tile(const Arguments<typename T::El
       if (pass == 0) stream.ask();
       add_step(filters, words, sums, seen);
     }
-    float doubt = 0;
-    if constexpr (T::kHasThirds) {
-      seen.merge_warp();
-      doubt = doubt_of(filters_seen, seen, a.channels);
-    }
-    writer.write(sums, filter, doubt);
+    writer.write(sums, filter, doubt_of_pass<T>(a, filters_seen, seen));
   }
   return slot;
 }
@@ -75,6 +89,8 @@ __device__ __forceinline__ uint32_t multiply_tile(const Arguments<typename T::El
 template <class T>
 __global__ void __launch_bounds__(T::kThreads)
     pointwise_mma_kernel(const __grid_constant__ Arguments<typename T::Element> a) {
+  using Kind = typename T::Kind;
+  using WholeWords = FilterWords<Kind, kMostWordBytes>;
   const auto [block, part] = a.parts.divide(static_cast<int32_t>(block_index()));
   const int32_t first_filter = part * a.tile.part_filters();
   // The same for a warp, which the compiler must know.
@@ -85,20 +101,17 @@ __global__ void __launch_bounds__(T::kThreads)
   typename Warp<T>::Stream stream(a, first_tile, stride);
   ptx::wait_for_kernel_before();
   // Before pixels, behind which filters would wait for memory.
-  const FilterWords<T, kMostWordBytes> whole_words(a, first_filter);
+  const WholeWords whole_words(a, first_filter);
   const bool are_whole = a.filter_bytes == kMostWordBytes;
-  uint4 words[kWordsAtOnce];
+  typename WholeWords::Word words[WholeWords::kAtOnce];
   if (are_whole) whole_words.ask(words);
   stream.begin();
   load_biases<T>(a, first_filter);
   Magnitudes filters_seen;
-  if (are_whole)
-    whole_words.put_all(words, filters_seen);
-  else
-    stage_narrow_words<T>(a, first_filter, filters_seen);
-  if constexpr (T::kHasThirds) tell(a, filters_seen);
-  __syncthreads();
-  if constexpr (T::kHasThirds) filters_seen = all_seen<T>(a);
+  if (are_whole) whole_words.put(words, filters_seen);
+  if (!are_whole || whole_words.are_more())
+    filters_seen.merge(stage_words<Kind>(a, first_filter, !are_whole));
+  filters_seen = wait_for_filters<T>(a, filters_seen);
   ptx::let_next_start();
   uint32_t slot = stream.first_slot();
 #pragma unroll 1

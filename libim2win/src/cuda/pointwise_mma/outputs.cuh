@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "cuda/pointwise_mma/doubts.cuh"
 #include "cuda/pointwise_mma/products.cuh"
 #include "cuda/pointwise_mma/store.cuh"
 
@@ -26,7 +27,7 @@ class Writer {
 
   /// Of a pass, whose first filter is this of the part's. `doubt`: see doubt_of.
   __device__ __forceinline__ void write(const Sums<T>& sums, int32_t filter, float doubt) const {
-    if (a_.outputs.only_adds_bias_and_clamps() && !(T::kHasThirds && has_doubts(sums, doubt)))
+    if (a_.outputs.only_adds_bias_and_clamps() && !(T::kHasDoubts && has_doubts(sums, doubt)))
       return write_clamped(sums, filter);
     const Sums<T> copy = sums;  // or sums would be in memory from the beginning
     write_finished(*this, copy, filter, doubt);
@@ -100,7 +101,7 @@ class Writer {
                                                 k * strides[1]);
     fused::Pixels<float, T::kWord> x;
     gather(sums, row, word, x.x);
-    if constexpr (T::kHasThirds)
+    if constexpr (T::kHasDoubts)
       for (int i = 0; i < T::kWord; ++i)
         if (is_in_doubt(x.x[i], doubt)) x.x[i] = sum_again<T>(a_, pixel(word) + i, k);
 #pragma unroll

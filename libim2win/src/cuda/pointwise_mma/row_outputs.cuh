@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "cuda/pointwise_mma/doubts.cuh"
 #include "cuda/pointwise_mma/products.cuh"
 #include "cuda/pointwise_mma/store.cuh"
 
@@ -23,7 +24,7 @@ class RowWriter {
 
   /// Of a pass, whose first filter is this of the part's. `doubt`: see doubt_of.
   __device__ __forceinline__ void write(const RowSums<T>& sums, int32_t filter, float doubt) const {
-    if (a_.outputs.only_adds_bias_and_clamps() && !(T::kHasThirds && has_doubts(sums, doubt)))
+    if (a_.outputs.only_adds_bias_and_clamps() && !(T::kHasDoubts && has_doubts(sums, doubt)))
       return write_clamped(sums, filter);
     const RowSums<T> copy = sums;  // or sums would be in memory from the beginning
     write_finished(*this, copy, filter, doubt);
@@ -96,7 +97,7 @@ class RowWriter {
     if (residual != nullptr) residual += pixel * a_.residual_stride + first_filter_ + own;
     Four x;
     gather(sums, i, row, x);
-    if constexpr (T::kHasThirds)
+    if constexpr (T::kHasDoubts)
       for (int j = 0; j < min(left, kFilters); ++j)
         if (is_in_doubt(x.x[j], doubt))
           x.x[j] = sum_again<T>(a_, first_pixel_ + 8 * row, first_filter_ + own + j);

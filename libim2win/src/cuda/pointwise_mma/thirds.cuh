@@ -61,41 +61,4 @@ __device__ __forceinline__ float doubt_of(const Magnitudes& filters, const Magni
   return kLeastProduct + kLost * static_cast<float>(channels) * largest;
 }
 
-__device__ __forceinline__ bool is_in_doubt(float sum, float doubt) {
-  return !(fabsf(sum) >= doubt && fabsf(sum) < INFINITY);
-}
-
-/// Whether any of a warp's sums is. Mostly there is no bound, to which each would be held.
-template <class Sums>
-__device__ __forceinline__ bool has_doubts(const Sums& sums, float doubt) {
-  constexpr int kSums = sizeof(Sums) / sizeof(float);
-  const auto* const all = reinterpret_cast<const float*>(&sums);
-  bool is_any = false;
-#pragma unroll
-  for (int i = 0; i < kSums; ++i) is_any |= !(fabsf(all[i]) < INFINITY);
-  if (doubt != 0) {
-#pragma unroll
-    for (int i = 0; i < kSums; ++i) is_any |= !(fabsf(all[i]) >= doubt);
-  }
-  return __any_sync(~0u, is_any);
-}
-
-/// A sum from the elements as they are, by one lane. Rare.
-template <class T>
-__device__ __forceinline__ float sum_again(const Arguments<typename T::Element>& a, int32_t pixel,
-                                           int64_t filter) {
-  const float* input = a.input;
-  if constexpr (T::kAreRows) {
-    input += pixel * a.input_stride[0];
-  } else {
-    const Place at(a, pixel);
-    input += at.image * a.input_stride[0] + at.pixel;
-  }
-  const float* const weights = a.filter + filter * a.filter_stride[0];
-  double sum = 0;
-  for (int32_t c = 0; c < a.channels; ++c)
-    sum = fma(double{weights[c * a.filter_stride[1]]}, double{input[c * a.input_stride[1]]}, sum);
-  return static_cast<float>(sum);
-}
-
 }  // namespace im2win::cuda::pointwise_mma

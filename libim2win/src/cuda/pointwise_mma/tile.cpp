@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "checked.hpp"
 #include "cuda/pointwise/tile.hpp"
@@ -110,20 +109,23 @@ std::string refusal(const Problem& problem) {
   return "";
 }
 
-Tile choose_tile(const Problem& problem, const DeviceLimits& device) {
+std::vector<Tile> tiles_of(const Problem& problem, const DeviceLimits& device, int most_sixteens) {
   const Operands operands = operands_of(problem);
-  Tile best{};
-  double least = std::numeric_limits<double>::infinity();
-  for (int sixteens = 1; sixteens <= kMostSixteens; sixteens *= 2) {
+  std::vector<Tile> tiles;
+  for (int sixteens = 1; sixteens <= most_sixteens; sixteens *= 2) {
     const int64_t passes = ceil_div(problem.k, int64_t{sixteens} * kProductFilters);
     for (const int64_t parts : {int64_t{1}, ceil_div(passes, int64_t{2}), passes}) {
       Tile tile = divided(problem, sixteens, static_cast<int>(parts));
-      if (!place_warps(tile, operands, device)) continue;
-      const double time = microseconds(problem, tile, device);
-      if (time < least) best = tile, least = time;
+      if (place_warps(tile, operands, device)) tiles.push_back(tile);
     }
   }
-  return best;
+  return tiles;
+}
+
+Tile choose_tile(const Problem& problem, const DeviceLimits& device) {
+  const std::vector<Tile> tiles = tiles_of(problem, device, kMostSixteens);
+  return *std::ranges::min_element(
+      tiles, {}, [&](const Tile& tile) { return microseconds(problem, tile, device); });
 }
 
 int plane_word(const Tensor& tensor, int64_t begin, int word) {
@@ -135,6 +137,15 @@ int plane_word(const Tensor& tensor, int64_t begin, int word) {
 
 int row_word(const Tensor& tensor, int64_t begin, int word) {
   return static_cast<int>(word_of({begin, tensor.size[1], *pointwise::pixel_stride(tensor)}, word));
+}
+
+int filter_word(const Problem& problem, int64_t begin, int word) {
+  const int64_t(&stride)[4] = problem.filter.stride;
+  const bool are_neighbours = (problem.c == 1 || stride[1] == 1) &&
+                              (problem.s == 1 || stride[3] == problem.c) &&
+                              (problem.r == 1 || stride[2] == problem.s * problem.c);
+  if (!are_neighbours) return 1;
+  return static_cast<int>(word_of({begin, problem.window_elements(), stride[0]}, word));
 }
 
 namespace {

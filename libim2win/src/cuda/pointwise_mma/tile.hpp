@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "cuda/device_limits.hpp"
 #include "problem.hpp"
@@ -31,6 +32,13 @@ enum class Operands {
 
 Operands operands_of(const Problem& problem);
 
+/// How pixels lie in memory.
+enum class Form {
+  kPlanes,   // pixels of a channel next to each other
+  kRows,     // channels of a pixel
+  kWindows,  // these, of windows of several pixels: see windows_mma.cu
+};
+
 /// Of a filter's element in shared memory.
 constexpr int filter_bytes(Operands operands) {
   return operands == Operands::kSixteenBits ? 2 : operands == Operands::kTf32 ? 4 : 6;
@@ -41,6 +49,7 @@ constexpr int filter_bytes(Operands operands) {
 constexpr int block_warps(int sixteens, Operands operands) {
   return sixteens == kMostSixteens && operands == Operands::kSixteenBits ? 8 : 16;
 }
+constexpr int kLeastThreads = 8 * 32;
 
 /// Pixels come and go by such words, where planes are whole ones, or by half of it, if that is more than an element.
 constexpr int kMostWordBytes = 16, kLeastWordBytes = 8;
@@ -66,9 +75,6 @@ struct Tile {
 /// Whether channels are neighbours, rather than pixels of a channel.
 bool are_rows(const Problem& problem);
 
-/// Words of filters that a thread asks for before it waits for any.
-constexpr int kWordsAtOnce = 8;
-
 /// Of what a warp tells others of filters as thirds: see thirds.cuh.
 constexpr int kMagnitudesBytes = 8;
 
@@ -76,8 +82,14 @@ constexpr int kMagnitudesBytes = 8;
 int plane_word(const Tensor& tensor, int64_t begin, int word);
 int row_word(const Tensor& tensor, int64_t begin, int word);
 
+/// Likewise, of a filter's channels, or of a window's elements.
+int filter_word(const Problem& problem, int64_t begin, int word);
+
 /// "" or why not.
 std::string refusal(const Problem& problem);
+
+/// For devices that have room for one warp at least.
+std::vector<Tile> tiles_of(const Problem& problem, const DeviceLimits& device, int most_sixteens);
 
 /// The tile that is estimated to be the fastest.
 Tile choose_tile(const Problem& problem, const DeviceLimits& device);

@@ -1,4 +1,4 @@
-// Instantiates im2win_stem for one kind of operands. One file an instance, as they take long to compile.
+// Instantiates im2win_stem for a kind of operands: see fused/table.cuh.
 #pragma once
 
 #include "cuda/fused/stem/kernel.cuh"
