@@ -1,8 +1,7 @@
 // What happens to a finished sum on its way to the output, the same on host and device.
 #pragma once
 
-#include <cmath>
-
+#include "activations.hpp"
 #include "problem.hpp"
 
 #if defined(__CUDACC__)
@@ -42,18 +41,15 @@ struct Epilogue {
     return alpha * sum + beta * residual + bias;
   }
   IM2WIN_HOST_DEVICE Compute activated(Compute x) const {
-    using std::erfc;
-    using std::exp;
-    using std::tanh;
     switch (activation) {
       case IM2WIN_IDENTITY: return x;
       case IM2WIN_RELU: return x < 0 ? Compute(0) : x;
       case IM2WIN_RELU6: return clamp(x, 0, 6);
       case IM2WIN_LEAKY_RELU: return x < 0 ? x * params[0] : x;
-      case IM2WIN_SILU: return x * reciprocal(1 + exp(-x));
-      case IM2WIN_GELU: return x / 2 * erfc(x * Compute(-0.70710678118654752440));
-      case IM2WIN_SIGMOID: return reciprocal(1 + exp(-x));
-      case IM2WIN_TANH: return tanh(x);
+      case IM2WIN_SILU: return x * activations::sigmoid(x);
+      case IM2WIN_GELU: return activations::gelu(x);
+      case IM2WIN_SIGMOID: return activations::sigmoid(x);
+      case IM2WIN_TANH: return activations::tanh(x);
       case IM2WIN_HARDSWISH: return x * (clamp(x + 3, 0, 6) * (Compute(1) / 6));
       case IM2WIN_CLAMP: return clamp(x, params[0], params[1]);
     }
@@ -61,19 +57,6 @@ struct Epilogue {
   }
 
  private:
-  /// On a GPU, in float32, off by a unit in the last place at most, and without the branches that an exact one takes,
-  /// for which many sums would wait.
-  IM2WIN_HOST_DEVICE static Compute reciprocal(Compute x) {
-#if defined(__CUDA_ARCH__)
-    if constexpr (sizeof(Compute) == sizeof(float)) {
-      float y;
-      asm("rcp.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
-      return y;
-    }
-#endif
-    return 1 / x;
-  }
-
   IM2WIN_HOST_DEVICE static Compute clamp(Compute x, Compute low, Compute high) {
     return x < low ? low : x > high ? high : x;
   }

@@ -112,7 +112,7 @@ class Outputs {
       residual = to_compute<Compute>(residual_[filter.residual + pixel.residual]);
     return from_compute<Element>(epilogue_(sum, residual, filter.bias));
   }
-  /// Its steps: what is added, and the activation, of several at a time. The code of those that take long is there once.
+  /// Its steps: what is added, and the activation, of several at a time.
   __device__ __forceinline__ Compute added(Compute sum, Compute residual, Compute bias) const {
     return epilogue_.added(sum, residual, bias);
   }
@@ -124,11 +124,11 @@ class Outputs {
       case IM2WIN_RELU6: return activate_all<IM2WIN_RELU6>(x);
       case IM2WIN_LEAKY_RELU: return activate_all<IM2WIN_LEAKY_RELU>(x);
       case IM2WIN_SILU: return activate_all<IM2WIN_SILU>(x);
+      case IM2WIN_GELU: return activate_all<IM2WIN_GELU>(x);
       case IM2WIN_SIGMOID: return activate_all<IM2WIN_SIGMOID>(x);
+      case IM2WIN_TANH: return activate_all<IM2WIN_TANH>(x);
       case IM2WIN_HARDSWISH: return activate_all<IM2WIN_HARDSWISH>(x);
       case IM2WIN_CLAMP: return activate_all<IM2WIN_CLAMP>(x);
-      case IM2WIN_GELU:
-      case IM2WIN_TANH: return activate_each(x);
     }
   }
   /// 0 where there is none.

@@ -17,7 +17,7 @@ template <class K, int kBytes>
 class FilterWords {
  public:
   /// That a thread asks for before it waits for any.
-  static constexpr int kAtOnce = kBytes == kMostWordBytes ? 8 : 4;
+  static constexpr int kAtOnce = 8;
   using Word = std::conditional_t<
       kBytes == kMostWordBytes, uint4,
       std::conditional_t<kBytes == 8, uint2, std::conditional_t<kBytes == 4, uint32_t, uint16_t>>>;

@@ -86,8 +86,9 @@ __device__ __forceinline__ uint32_t multiply_tile(const Arguments<typename T::El
   return slot;
 }
 
+/// A multiprocessor has one block.
 template <class T>
-__global__ void __launch_bounds__(T::kThreads)
+__global__ void __launch_bounds__(T::kThreads, 1)
     pointwise_mma_kernel(const __grid_constant__ Arguments<typename T::Element> a) {
   using Kind = typename T::Kind;
   using WholeWords = FilterWords<Kind, kMostWordBytes>;
