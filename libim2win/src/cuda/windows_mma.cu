@@ -47,7 +47,7 @@ class WindowsMma final : public Convolution {
     a.filter_bytes = filter_word(problem_, begin<Element>(buffers.filter), kWord) * kBytes;
     a.input_bytes = window_word(problem_.input, begin<Element>(buffers.input), kWord) * kBytes;
     a.output_word = row_word(problem_.output, begin<Element>(buffers.output), kLaneFilters);
-    launch_shared("windows_mma_kernel", kernel_, int64_t{a.tile.blocks} * a.tile.parts,
+    launch_shared("pointwise_mma_kernel", kernel_, int64_t{a.tile.blocks} * a.tile.parts,
                   block_warps(a.tile.sixteens, Operands::kSixteenBits) * 32,
                   static_cast<size_t>(a.tile.shared_bytes), stream, start_, a);
   }
