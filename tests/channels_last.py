@@ -47,8 +47,11 @@ def run(target: Target, problem: Problem, x: Array, weight: Array, layout: str, 
     return target.run(problem, place(x), weight, **{"out": out, **more})
 
 
-def assert_integers_exactly(target: Target, problem: Problem, dtype: str, layout: str) -> None:
-    x, weight = integers(problem.input_shape, dtype), integers(problem.weight_shape, dtype)
+def assert_integers_exactly(
+    target: Target, problem: Problem, dtype: str, layout: str, filters: str = "nchw"
+) -> None:
+    x = integers(problem.input_shape, dtype)
+    weight = strided(integers(problem.weight_shape, dtype), layout=filters)
     y = run(target, problem, x, weight, layout)
     np.testing.assert_array_equal(y, convolution(x, weight, problem).astype(DTYPES[dtype]))
 

@@ -12,7 +12,7 @@ import pytest
 
 import channels_last
 from im2win import reference
-from numerics import convolution, integers, strided
+from numerics import integers
 from problems import Problem, same
 from targets import Target
 
@@ -46,10 +46,7 @@ cases = partial(channels_last.cases, "windows_mma")
 def test_integers_exactly(
     target: Target, problem: Problem, dtype: str, layout: str, filters: str
 ) -> None:
-    x = integers(problem.input_shape, dtype)
-    weight = strided(integers(problem.weight_shape, dtype), layout=filters)
-    y = channels_last.run(target, problem, x, weight, layout)
-    np.testing.assert_array_equal(y, convolution(x, weight, problem).astype(x.dtype))
+    channels_last.assert_integers_exactly(target, problem, dtype, layout, filters)
 
 
 @pytest.mark.parametrize(("target", "problem", "dtype", "layout"), cases(FEW[::5]))

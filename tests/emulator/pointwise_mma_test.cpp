@@ -22,7 +22,6 @@ im2win_conv2d_desc random_desc() {
   desc.r = desc.s = 1;
   choose_ends(desc);
   if (once_in(2)) desc.filter_layout = IM2WIN_NHWC;
-  if (desc.bias_dtype != IM2WIN_NONE) desc.bias_dtype = desc.dtype;
   return desc;
 }
 

@@ -29,10 +29,8 @@ im2win_conv2d_desc random_desc() {
   desc.padding_left = between(0, 3);
   desc.padding_right = between(0, 3);
   choose_ends(desc);
-  desc.input_layout = desc.output_layout = IM2WIN_NHWC;
-  if (desc.has_residual) desc.residual_layout = IM2WIN_NHWC;
+  desc.input_layout = desc.output_layout = desc.residual_layout = IM2WIN_NHWC;
   if (once_in(2)) desc.filter_layout = IM2WIN_NHWC;
-  if (desc.bias_dtype != IM2WIN_NONE) desc.bias_dtype = desc.dtype;
   return desc;
 }
 

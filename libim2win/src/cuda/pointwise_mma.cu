@@ -68,11 +68,7 @@ class PointwiseMma final : public Convolution {
 
   void run(const Buffers& buffers, void* stream) const override {
     Arguments<Element> a = arguments_;
-    a.input = static_cast<const Element*>(buffers.input);
-    a.filter = static_cast<const Element*>(buffers.filter);
-    a.outputs.bind(buffers);
-    a.filter_bytes =
-        filter_word(problem_, begin<Element>(buffers.filter), Kernels<Element>::kWord) * kBytes;
+    a.bind(problem_, buffers);
     int word = Kernels<Element>::kWord;
     if (are_rows_) {
       constexpr int kLaneFilters = 4;

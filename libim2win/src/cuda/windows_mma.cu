@@ -41,10 +41,7 @@ class WindowsMma final : public Convolution {
   void run(const Buffers& buffers, void* stream) const override {
     constexpr int kWord = kMostWordBytes / kBytes, kLaneFilters = 4;
     Arguments<Element> a = arguments_;
-    a.input = static_cast<const Element*>(buffers.input);
-    a.filter = static_cast<const Element*>(buffers.filter);
-    a.outputs.bind(buffers);
-    a.filter_bytes = filter_word(problem_, begin<Element>(buffers.filter), kWord) * kBytes;
+    a.bind(problem_, buffers);
     a.input_bytes = window_word(problem_.input, begin<Element>(buffers.input), kWord) * kBytes;
     a.output_word = row_word(problem_.output, begin<Element>(buffers.output), kLaneFilters);
     launch_shared("pointwise_mma_kernel", kernel_, int64_t{a.tile.blocks} * a.tile.parts,

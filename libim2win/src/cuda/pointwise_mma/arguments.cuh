@@ -21,9 +21,8 @@ constexpr int kLaneChannels = kStepChannels / 4;
 struct Windows {
   // Of the input's rows and columns, and of the filter's.
   int64_t input_stride[2], filter_stride[2];
-  int32_t h, w, channels;
+  int32_t h, w;
   int32_t stride_h, stride_w, dilation_h, dilation_w, padding_top, padding_left;
-  int32_t end_h, end_w;                   // of a window's taps
   Divisor outputs, taps, filter_columns;  // pixels of a row of outputs; channels of a tap
 
   explicit Windows(const Problem& problem)
@@ -31,7 +30,6 @@ struct Windows {
         filter_stride{problem.filter.stride[2], problem.filter.stride[3]},
         h(static_cast<int32_t>(problem.h)),
         w(static_cast<int32_t>(problem.w)),
-        channels(static_cast<int32_t>(problem.c)),
         stride_h(static_cast<int32_t>(problem.stride_h)),
         stride_w(static_cast<int32_t>(problem.stride_w)),
         dilation_h(static_cast<int32_t>(problem.dilation_h)),
@@ -84,6 +82,15 @@ struct Arguments {
     if (form == Form::kPlanes) return;
     output_stride = *pointwise::pixel_stride(problem.output);
     if (problem.has_residual) residual_stride = *pointwise::pixel_stride(problem.residual);
+  }
+
+  void bind(const Problem& problem, const Buffers& buffers) {
+    constexpr int kBytes = static_cast<int>(sizeof(Element));
+    input = static_cast<const Element*>(buffers.input);
+    filter = static_cast<const Element*>(buffers.filter);
+    outputs.bind(buffers);
+    filter_bytes =
+        filter_word(problem, begin<Element>(buffers.filter), kMostWordBytes / kBytes) * kBytes;
   }
 };
 

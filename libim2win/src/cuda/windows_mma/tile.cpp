@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "checked.hpp"
+#include "cuda/fused/pixel_words.hpp"
 #include "cuda/pointwise/tile.hpp"
 #include "cuda/words.hpp"
 #include "status.hpp"
@@ -64,10 +65,7 @@ std::string refusal(const Problem& problem) {
 }
 
 int window_word(const Tensor& input, int64_t begin, int word) {
-  const auto stride = [&](int dimension) {
-    return input.size[dimension] > 1 ? input.stride[dimension] : 0;
-  };
-  return static_cast<int>(word_of({begin, input.size[1], stride(0), stride(2), stride(3)}, word));
+  return static_cast<int>(word_of({begin, fused::pixel_word(input, input.size[1])}, word));
 }
 
 Tile choose_tile(const Problem& problem, const DeviceLimits& device) {
