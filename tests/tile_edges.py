@@ -171,6 +171,17 @@ DENSE = [
         Problem(c=256, h=14, w=14, k=512, stride=(2, 2), padding=same(1)),
         Problem(n=3, c=130, h=9, w=11, k=40, r=5, s=5, groups=2),
     ),
+    # Pixels of channels that are no whole sectors, whose windows pairs of blocks share, in 16 bits and in TF32: even
+    # numbers of tiles of filters and odd ones, one tile a block and several, and strides.
+    *twice(
+        Problem(n=5, c=200, h=9, w=9, k=264, r=1, s=1),
+        Problem(n=2, c=328, h=23, w=23, k=520, r=1, s=1),
+        Problem(n=12, c=200, h=19, w=19, k=200, r=1, s=1),
+        Problem(n=48, c=104, h=28, w=28, k=256, r=1, s=1),
+        Problem(n=3, c=56, h=11, w=11, k=264, stride=(2, 2), padding=same(1)),
+        Problem(c=28, h=8, w=8, k=300, stride=(2, 2), padding=same(1)),
+        Problem(n=12, c=52, h=15, w=15, k=264, r=1, s=1),
+    ),
     # Of im2win_fma, one to eight filters, planes and vectors of channels, several chunks, splits of
     # them, and windows that step over columns. Every other one is aligned.
     *twice(

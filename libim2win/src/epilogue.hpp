@@ -12,6 +12,11 @@
 
 namespace im2win {
 
+/// Whether an activation takes few enough operations for unrolled code to have it once for each of many sums.
+constexpr bool is_short(im2win_activation activation) {
+  return activation != IM2WIN_GELU && activation != IM2WIN_SIGMOID && activation != IM2WIN_TANH;
+}
+
 /// activation(alpha * sum + beta * residual + bias) in Compute, which is float or double. Plain
 /// data: it is passed to kernels as it is. Comparisons are written so that NaN stays NaN.
 template <class Compute>

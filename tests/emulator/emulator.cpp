@@ -205,6 +205,14 @@ char* shared_memory_of(int block) {
   return &other == cluster.block ? dynamic_shared_memory : other.shared.data();
 }
 
+void with_shared_memory_of(int block, const std::function<void()>& use) {
+  Block& other = cluster.blocks[static_cast<size_t>(block)];
+  if (&other == cluster.block) return use();
+  std::swap_ranges(other.shared.begin(), other.shared.end(), dynamic_shared_memory);
+  use();
+  std::swap_ranges(other.shared.begin(), other.shared.end(), dynamic_shared_memory);
+}
+
 bool all_in_block(bool value) {
   const auto meet = [] { barrier(0, static_cast<int>(block_size.x)); };
   bool& has_no = cluster.block->has_no;

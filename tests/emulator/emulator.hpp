@@ -40,6 +40,8 @@ void set_multiprocessors(int count);
 
 /// Of a block of the cluster that runs.
 char* shared_memory_of(int block);
+/// Calls `use` while that is where the running block's is.
+void with_shared_memory_of(int block, const std::function<void()>& use);
 /// Until all threads of the cluster that have not ended have come.
 void meet_in_cluster();
 

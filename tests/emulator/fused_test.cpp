@@ -243,11 +243,11 @@ void plan_extreme_problem() {
 void print(const im2win_conv2d_desc& d, Data data) {
   std::printf(
       "  %d x %d x %d x %d, %d x %d x %d, groups %d, stride %d %d, padding %d %d %d %d, dilation "
-      "%d %d, dtype %d, math %d, layouts %d %d %d, data %d\n",
+      "%d %d, dtype %d, math %d, layouts %d %d %d, activation %d, data %d\n",
       int(d.n), int(d.c), int(d.h), int(d.w), int(d.k), int(d.r), int(d.s), int(d.groups),
       int(d.stride_h), int(d.stride_w), int(d.padding_top), int(d.padding_bottom),
       int(d.padding_left), int(d.padding_right), int(d.dilation_h), int(d.dilation_w), d.dtype,
-      d.math, d.input_layout, d.filter_layout, d.output_layout, int(data));
+      d.math, d.input_layout, d.filter_layout, d.output_layout, d.activation, int(data));
 }
 
 }  // namespace

@@ -27,6 +27,14 @@ __device__ __forceinline__ uint32_t shared_address_in_cluster(const void* p, int
   return address;
 }
 
+/// At an mbarrier at such an address, with no more order than it has in a block: with `.release.cluster` it takes a
+/// microsecond.
+__device__ __forceinline__ void arrive_at(uint32_t barrier) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];" ::"r"(barrier) : "memory");
+#endif
+}
+
 /// So many bytes to such an address, by a thread; they count at an mbarrier of the same block when they are
 /// there (PTX ISA, cp.async.bulk).
 __device__ __forceinline__ void send(const void* from, int bytes, uint32_t to, uint32_t barrier) {

@@ -131,6 +131,19 @@ class Outputs {
       case IM2WIN_CLAMP: return activate_all<IM2WIN_CLAMP>(x);
     }
   }
+  /// Short ones, of many at a time. False, and nothing is done, if it is a long one.
+  template <int kCount>
+  __device__ __forceinline__ bool activate_at_once(Compute (&x)[kCount]) const {
+    switch (epilogue_.activation) {
+      case IM2WIN_RELU:
+      case IM2WIN_RELU6:
+      case IM2WIN_CLAMP: bound_all(x); return true;
+      case IM2WIN_LEAKY_RELU: activate_all<IM2WIN_LEAKY_RELU>(x); return true;
+      case IM2WIN_SILU: activate_all<IM2WIN_SILU>(x); return true;
+      case IM2WIN_HARDSWISH: activate_all<IM2WIN_HARDSWISH>(x); return true;
+      default: return epilogue_.activation == IM2WIN_IDENTITY;
+    }
+  }
   /// 0 where there is none.
   __device__ __forceinline__ Compute bias(int64_t k) const {
     if (bias_ == nullptr) return 0;
@@ -157,6 +170,19 @@ class Outputs {
   __device__ __forceinline__ void activate_all(Compute (&x)[kCount]) const {
     Epilogue<Compute> epilogue = epilogue_;
     epilogue.activation = kActivation;  // known at compile time from here on
+#pragma unroll
+    for (Compute& each : x) each = epilogue.activated(each);
+  }
+
+  /// ReLU, ReLU6 and a clamp, in the same code.
+  template <int kCount>
+  __device__ __forceinline__ void bound_all(Compute (&x)[kCount]) const {
+    Epilogue<Compute> epilogue = epilogue_;
+    epilogue.activation = IM2WIN_CLAMP;
+    if (epilogue_.activation != IM2WIN_CLAMP) {
+      epilogue.params[0] = 0;
+      epilogue.params[1] = epilogue_.activation == IM2WIN_RELU6 ? Compute(6) : Compute(INFINITY);
+    }
 #pragma unroll
     for (Compute& each : x) each = epilogue.activated(each);
   }

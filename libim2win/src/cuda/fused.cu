@@ -67,7 +67,7 @@ class Fused final : public PackedConvolution<Element> {
     if (a.filters_boxed) a.filter = boxed_.map_filter(buffers.filter);
     if (a.stored) a.output = boxed_.map_output(buffers.output);
     if (a.stored && buffers.residual != nullptr) a.residual = boxed_.map_residual(buffers.residual);
-    launch_clusters("fused_kernel", kernel_.run, blocks_, a.tile.cluster_blocks(),
+    launch_clusters("fused_kernel", kernel_.run, blocks_, a.tile.launched_together(),
                     kernel_.shape.threads(), static_cast<size_t>(a.shared.total), stream,
                     this->start(), a);
   }

@@ -13,10 +13,6 @@
 namespace im2win::cuda::fused {
 namespace {
 
-int64_t filter_tiles(const Problem& problem, const KernelShape& shape) {
-  return ceil_div(problem.k_per_group(), shape.filters);
-}
-
 /// Whether products may meet elements outside a window, padding, or what operands do not carry: a
 /// zero times what is not finite is not zero.
 bool forms_sums_again(const Problem& problem, const Tile& tile, Operands operands) {
@@ -33,7 +29,7 @@ bool is_dense(const Tensor& tensor) { return tensor.is_nchw() || tensor.is_nhwc(
 PackedFilter packed_filter(const Problem& problem, const Tile& tile, const KernelShape& shape,
                            Operands operands) {
   const int64_t step_bytes = int64_t{2} * traits(operands).parts * shape.filters * kUnitBytes;
-  const int64_t tiles = problem.groups * filter_tiles(problem, shape);
+  const int64_t tiles = problem.groups * filter_tiles(problem, tile, shape);
   PackedFilter packed{};
   if (tile.filters_in_place) {
     std::copy(std::begin(problem.filter.stride), std::end(problem.filter.stride),
@@ -95,7 +91,7 @@ Arguments<Element>::Arguments(const Problem& problem, const TileChoice& choice,
       tile(choice.tile),
       shared(shared_layout(choice.tile, shape, operands)),
       packed(packed_filter(problem, choice.tile, shape, operands)),
-      filter_tiles(fused::filter_tiles(problem, shape)),
+      filter_tiles(fused::filter_tiles(problem, tile, shape)),
       column_tiles(fused::column_tiles(problem, tile)),
       row_tiles(fused::row_tiles(problem, tile)),
       image_tiles(std::max<int64_t>(ceil_div(problem.n, tile.images), 1)),
@@ -189,8 +185,8 @@ int32_t slabs_of_pack_block(const Problem& problem, const Tile& tile, const Kern
   constexpr int64_t kMostElements = 1024;  // of a filter: no more than one slab may have
   static_assert(kMostElements <= kMaxSteps * 2 * 8);
   int64_t elements = int64_t{tile.units} * tile.unit_channels * tile.group_rows * problem.s;
-  int64_t blocks =
-      problem.groups * filter_tiles(problem, shape) * shape.filters / kPackFilters * tile.slabs();
+  int64_t blocks = problem.groups * filter_tiles(problem, tile, shape) * shape.filters /
+                   kPackFilters * tile.slabs();
   int32_t slabs = 1;
   for (; slabs < kMaxPackSlabs && tile.chunks % (2 * slabs) == 0; slabs *= 2) {
     elements *= 2;
@@ -208,7 +204,7 @@ PackArguments::PackArguments(const Problem& problem, const TileChoice& choice,
       order(choice.order),
       packed(packed_filter(problem, choice.tile, shape, operands)),
       block_slabs(slabs_of_pack_block(problem, tile, shape)),
-      filter_blocks(fused::filter_tiles(problem, shape) * shape.filters / kPackFilters),
+      filter_blocks(fused::filter_tiles(problem, tile, shape) * shape.filters / kPackFilters),
       slabs(tile.slabs() / block_slabs),
       chunks(tile.chunks / block_slabs),
       tile_blocks(shape.filters / kPackFilters),
@@ -225,7 +221,7 @@ PackArguments::PackArguments(const Problem& problem, const TileChoice& choice,
       own_channels(static_cast<int32_t>(problem.filter.size[1])),
       own_filters(static_cast<int32_t>(problem.k * own_channels / problem.c)),
       tile_filters(shape.filters),
-      filter_tiles(static_cast<int32_t>(fused::filter_tiles(problem, shape))) {
+      filter_tiles(static_cast<int32_t>(fused::filter_tiles(problem, tile, shape))) {
   const bool is_kept = forms_sums_again(problem, tile, operands);
   keeps_elements = is_kept && !is_dense(problem.filter);
   kept_bytes = is_kept && !keeps_elements ? problem.filter.elements() * element_bytes(problem.dtype)

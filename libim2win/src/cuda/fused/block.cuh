@@ -115,6 +115,7 @@ struct Barriers {
   uint64_t outputs_full[2], outputs_empty[2];  // the boxes of 64 filters
   uint64_t sums;                               // from the other blocks of a cluster
   uint64_t gaps_clear;                         // those of slabs: see clear_gaps
+  uint64_t other_has_room[kMaxSlabStages];     // the other block of a cluster: see SlabTurns
   SlabScale scales[kMaxSlabStages];
   Magnitudes magnitudes[2][kMaxStagingThreads / 32];
   Edges placed_for;                       // the table of places

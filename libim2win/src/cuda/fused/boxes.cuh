@@ -11,6 +11,7 @@
 
 #include "cuda/fused/arguments.cuh"
 #include "cuda/fused/block.cuh"
+#include "cuda/fused/slab_turns.cuh"
 #include "cuda/fused/slabs.cuh"
 #include "cuda/ptx.cuh"
 
@@ -47,11 +48,7 @@ class BoxStaging {
     for (; !at.ended(a_); at.leave_group(a_)) {
       enter_group(at);
       for (int slabs = at.slab.of_group(a_.tile); slabs > 0; --slabs) {
-        if constexpr (T::kShape.pixel_rows) {
-          bring_pixels(at.tile);
-        } else {
-          bring_planes(at.tile);
-        }
+        bring(at.tile);
         channel_ += slab_channels_;
         to_.advance();
       }
@@ -77,17 +74,30 @@ class BoxStaging {
     first_plane_ = plane(at.tile, 0);
   }
 
-  __device__ __forceinline__ void bring_planes(const TilePosition& tile) const {
+  /// The next slab, when there is room.
+  __device__ __forceinline__ void bring(const TilePosition& tile) {
+    to_.wait_for_room();
+    to_.announce(slab_bytes_);
+    if constexpr (T::kShape.pixel_rows) {
+      bring_pixels(tile);
+    } else if (!a_.tile.shares_windows) {
+      bring_planes(tile);
+    } else if (turns_.is_own()) {
+      bring_planes(tile, SlabTurns::kBoth);
+    }
+  }
+
+  /// To the blocks of a cluster, if any are given.
+  template <class... Blocks>
+  __device__ __forceinline__ void bring_planes(const TilePosition& tile, Blocks... blocks) const {
     namespace ptx = ::cuda::ptx;
     Plane plane = first_plane_;
     char* to = to_.to();
     uint64_t* const full = to_.full();
-    to_.wait_for_room();
-    to_.announce(slab_bytes_);
     for (int i = 0;;) {
       const int32_t at[] = {channel_, plane.column, static_cast<int32_t>(tile.n), row_};
       ptx::cp_async_bulk_tensor(ptx::space_cluster, ptx::space_global, to, &a_.inputs[plane.phase],
-                                at, full);
+                                at, full, blocks...);
       if (++i == a_.tile.planes) return;
       plane = this->plane(tile, i);
       to += a_.tile.plane_positions * a_.tile.row_units * kUnitBytes;
@@ -106,8 +116,6 @@ class BoxStaging {
     namespace ptx = ::cuda::ptx;
     char* to = to_.to();
     uint64_t* const full = to_.full();
-    to_.wait_for_room();
-    to_.announce(slab_bytes_);
 #pragma unroll 1
     for (int column = 0; column < T::kShape.columns; column += kRowPixels) {
       const auto [row, pixel] = a_.pitch.divide(tile.begin + column);
@@ -125,6 +133,7 @@ class BoxStaging {
 
   const Arguments<Element>& a_;
   FillCursor to_;
+  SlabTurns turns_;
   uint32_t slab_bytes_;
   int32_t slab_channels_;
   int channel_ = 0;  // the slab's first

@@ -12,8 +12,8 @@ namespace im2win::cuda::fused {
 // They fit the times of about 900 tiles of the paper's and ResNet-50's layers on an H200, those of split operands
 // of 190, and of 130 that are held, at batches of 8 to 128; those of 290 of TF32 in NCHW (of many tiles, of 700) and
 // 2600 in boxes what tiles of a layer take beside each other, as those of 16 bits, of 750 in boxes, 420 of transposed
-// lines (and 710 for the tables of runs), of 335 of words of pixels, and 424 of TF32's windows from lines; and, on an
-// H100, of rows of pixels.
+// lines (and 710 for the tables of runs), of 335 of words of pixels, and 424 of TF32's windows from lines; of 1100 in
+// boxes whose rows end amid sectors; and, on an H100, of rows of pixels.
 struct CostModel::Rates {
   double norm;             // see cycles()
   double batch, slab_end;  // cycles of a warpgroup that multiplies, beside those of products
@@ -22,7 +22,8 @@ struct CostModel::Rates {
   double filter_read = 0;                            // of a product; see shared_cycles()
   // Of a slab and of each of its units: from the input as it is, from boxes of lines, from lines; of a line.
   double slab = 0, unit = 0;
-  double position = 0;  // and of its positions, rows of a box, however wide
+  double position = 0;      // and of its positions, rows of a box, however wide
+  double part_sectors = 0;  // of a row of windows or filters: see row_cycles()
   // And more, where rows of strided boxes go past the input's channels, as those of 24 of 32 do.
   double past_channels = 0;
   double boxed_slab = 0, boxed_unit = 0;
@@ -97,6 +98,7 @@ const CostModel::Rates& CostModel::rates(const Tile& tile, bool copied) const {
                                    .filter_read = 32,
                                    .unit = 0.171,
                                    .position = 1.41,
+                                   .part_sectors = 4.5,
                                    .past_channels = 1,
                                    .latency = 996,
                                    .filter_latency = 1172,
@@ -111,6 +113,7 @@ const CostModel::Rates& CostModel::rates(const Tile& tile, bool copied) const {
                                        .filters = 1.0 / 44,
                                        .filter_read = 32,
                                        .position = 2.36,
+                                       .part_sectors = 5.5,
                                        .past_channels = 2.62,
                                        .latency = 2168,
                                        .filter_latency = 1466,
@@ -285,6 +288,7 @@ bool CostModel::has_many_tiles() const {
 }
 
 double CostModel::cycles(const Tile& tile, const KernelShape& shape) const {
+  constexpr double kMeeting = 200;  // of blocks that share windows, before all else
   const Rates& rates = this->rates(tile, has_units_ || copies(tile));
   // A block has this part of a tile's slabs, at most.
   const double share = std::ceil(double(tile.slabs()) / tile.cluster_blocks()) / tile.slabs();
@@ -314,15 +318,19 @@ double CostModel::cycles(const Tile& tile, const KernelShape& shape) const {
   const double filter_latency =
       tile.resident ? 0 : batches * rates.filter_latency / std::max(tile.filter_stages - 1, 1);
   const double shared = shared_cycles(tile, shape, steps, slabs);
+  // All multiprocessors ask the L2 cache, or as many as have something to do.
+  const double asking = std::min(blocks / chip_.multiprocessors, 1.0);
+  const double rows = asking * row_cycles(tile, shape, slabs, batches);
   // What is under way at the same time hinders each other, the more the closer they are.
   const auto power = [&](double x) { return std::pow(x, rates.norm); };
   const double cycles =
       std::pow(power(products) + power(turns * own) + power(slabs * slab) + power(latency) +
-                   power(filters) + power(filter_latency) + power(shared),
+                   power(filters) + power(filter_latency) + power(shared) + power(rows),
                1 / rates.norm);
   const double alone = shape.takes_turns ? 0 : rates.alone * writing;
   const double last = rates.last_column * tile.product_columns * shape.filters / 128;
-  return rates.start + waves * (cycles + alone) + slab + last + pack_cycles(tile);
+  const double meeting = tile.shares_windows ? kMeeting : 0;
+  return rates.start + meeting + waves * (cycles + alone) + slab + last + pack_cycles(tile);
 }
 
 double CostModel::shared_cycles(const Tile& tile, const KernelShape& shape, double steps,
@@ -334,6 +342,18 @@ double CostModel::shared_cycles(const Tile& tile, const KernelShape& shape, doub
   const double windows = slabs * tile.positions * tile.units;
   const double filters = tile.resident ? 0 : steps * 2 * shape.filters;
   return products * steps * read + (windows + filters) * kUnitBytes / kWritten;
+}
+
+double CostModel::row_cycles(const Tile& tile, const KernelShape& shape, double slabs,
+                             double batches) const {
+  const double row = rates(tile, has_units_ || copies(tile)).part_sectors;
+  if (row == 0) return 0;
+  const int64_t bytes = moved_bytes(operands_);
+  const bool has_filters = tile.resident == 0 && has_filter_boxes(problem_, operands_, tile);
+  const double windows = has_whole_sectors(problem_.input, bytes) ? 0 : slabs * tile.positions;
+  const double filters =
+      has_filters && !has_whole_sectors(problem_.filter, bytes) ? batches * shape.filters : 0;
+  return row * (windows / tile.launched_together() + filters);
 }
 
 double CostModel::pack_cycles(const Tile& tile) const {

@@ -36,6 +36,9 @@ class CostModel {
   /// comes is put there at 128. (Measured of boxes of 16-bit operands, where narrow products take longer than they should.)
   double shared_cycles(const Tile& tile, const KernelShape& shape, double steps,
                        double slabs) const;
+  /// Of rows of boxes that end amid a sector of memory, 32 bytes, where the next one begins: the L2 cache takes about twice
+  /// as long for these as for others. Blocks that share windows ask for half of them.
+  double row_cycles(const Tile& tile, const KernelShape& shape, double slabs, double batches) const;
   double write_cycles(const Tile& tile, const KernelShape& shape) const;
   double slab_cycles(const Tile& tile, const KernelShape& shape) const;
   /// Of eight pixels of four channels that are read from lines at a time, how many more times.

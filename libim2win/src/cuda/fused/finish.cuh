@@ -194,6 +194,7 @@ class Finisher {
 
   __device__ __forceinline__ void activate(const TileColumns<T>& columns,
                                            Sums<T::kSums>& sums) const {
+    if (a_.outputs.activate_at_once(sums.sum)) return;
     for_slots(columns, sums, [&](float4* slots, int) { activate_slots(a_.outputs, slots); });
   }
 

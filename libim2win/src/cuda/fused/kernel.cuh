@@ -2,7 +2,8 @@
 // (boxes.cuh, pixel_rows.cuh, transpose.cuh, placed_staging.cuh, held_staging.cuh, staging.cuh, and a warp of
 // them loader.cuh), two multiply (multiply_whole.cuh, multiply_split.cuh) and write (writer.cuh, box_writer.cuh). Or lines
 // of the input are multiplied as they come (multiply_lines.cuh, pixel_major_writer.cuh).
-// Where tiles are few, clusters of blocks share them out (cluster_sums.cuh).
+// Where tiles are few, clusters of blocks share them out (cluster_sums.cuh); where windows take long to come, pairs of
+// blocks share these (slab_turns.cuh).
 #pragma once
 
 #include <type_traits>
@@ -22,6 +23,7 @@
 #include "cuda/fused/pixel_major_writer.cuh"
 #include "cuda/fused/pixel_rows.cuh"
 #include "cuda/fused/placed_staging.cuh"
+#include "cuda/fused/slab_turns.cuh"
 #include "cuda/fused/staging.cuh"
 #include "cuda/fused/tile_columns.cuh"
 #include "cuda/fused/transpose.cuh"
@@ -152,6 +154,7 @@ __device__ __forceinline__ void prepare(const Arguments<typename T::Element>& a)
                                 a.tile.raw.transposed() ? staging / 32 : staging);
       ptx::mbarrier_init(&barriers().sums, 1);
       ptx::mbarrier_init(&barriers().gaps_clear, kMultiplyingThreads);
+      if constexpr (kHasBoxes<T>) SlabTurns::initialize();
       for (int set = 0; set < kSets; ++set) {
         ptx::mbarrier_init(&barriers().outputs_full[set], kMultiplyingWarps / kSets);
         ptx::mbarrier_init(&barriers().outputs_empty[set], 1);
@@ -217,6 +220,12 @@ __global__ void __launch_bounds__(T::kShape.threads(), 1)
   prepare<T>(a);
   clear_lines<T>(a, block);
   __syncthreads();
+  if constexpr (kHasBoxes<T>) {
+    if (a.tile.shares_windows) {  // neither uses the other's barriers before they are
+      ptx::arrive_in_cluster();
+      ptx::wait_in_cluster();
+    }
+  }
   ptx::let_next_start();
 
   // The same for a warp, which the compiler must know to keep descriptors in uniform registers.

@@ -108,7 +108,7 @@ class PixelMajorWriter {
     if (a_.outputs.only_clamps()) {
 #pragma unroll
       for (float& sum : sums.sum) sum = ptx::max_or_nan(sum, a_.outputs.low());
-    } else {
+    } else if (!a_.outputs.activate_at_once(sums.sum)) {
       activate(sums);
     }
   }
@@ -136,7 +136,7 @@ class PixelMajorWriter {
     }
   }
 
-  /// In a loop, as activations are long: slots of shared memory have a run-time index.
+  /// In a loop, as these activations are long: slots of shared memory have a run-time index.
   __device__ __forceinline__ void activate(Sums<T::kSums>& sums) const {
     const int warp = (ptx::thread_in_block() - T::kFirstMultiplier) / 32;
     float4* const slots = reinterpret_cast<float4*>(&block_.patch(warp)) + lane_;

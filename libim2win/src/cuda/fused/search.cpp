@@ -10,6 +10,7 @@
 #include "cuda/fused/stages.hpp"
 #include "cuda/fused/taps.hpp"
 #include "cuda/fused/tile.hpp"
+#include "epilogue.hpp"
 
 namespace im2win::cuda::fused {
 namespace {
@@ -328,8 +329,7 @@ class Search {
     for (const bool stored : {false, true}) {
       if (stored && !(can_be && has_whole_filters(problem_, shape_))) break;
       tile_.stored = stored;
-      tile_.activates =
-          problem_.activation != IM2WIN_IDENTITY && problem_.activation != IM2WIN_RELU;
+      tile_.activates = !is_short(problem_.activation);
       try_stages(rows, columns);
     }
     tile_.stored = 0;
@@ -347,6 +347,9 @@ class Search {
   /// By blocks of their own, and by clusters, if all run at a time.
   void try_stages(const TapRows& rows, const TapColumns& columns) {
     try_cluster(rows, columns);
+    tile_.shares_windows = may_share_windows();
+    if (tile_.shares_windows) try_cluster(rows, columns);
+    tile_.shares_windows = 0;
     if (shape_.takes_turns || shape_.sets() > 1 || tile_.stored) return;
     const double tiles = tile_count(problem_, tile_, shape_);
     while (++tile_.cluster_bits <= kMaxClusterBits && tiles <= chip_.clusters[tile_.cluster_bits] &&
@@ -354,6 +357,13 @@ class Search {
            tile_.product_columns / 8 >= tile_.cluster_blocks())  // each has some to add up
       try_cluster(rows, columns);
     tile_.cluster_bits = 0;
+  }
+
+  /// Whether it may be worth it: where windows come as boxes that the L2 cache takes long for, and all blocks run in pairs.
+  bool may_share_windows() const {
+    return tile_.boxed() && !tile_.pixel_rows && problem_.k_per_group() > shape_.filters &&
+           !has_whole_sectors(problem_.input, moved_bytes(operands_)) &&
+           2 * chip_.clusters[1] == chip_.multiprocessors;
   }
 
   void try_cluster(const TapRows& rows, const TapColumns& columns) {

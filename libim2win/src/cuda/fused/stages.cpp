@@ -13,7 +13,7 @@ namespace {
 bool keeps_filters(const Problem& problem, const KernelShape& shape, const Chip& chip,
                    const Tile& tile) {
   return problem.groups == 1 && tile.cluster_bits == 0 &&
-         chip.multiprocessors % ceil_div(problem.k, int64_t{shape.filters}) == 0;
+         chip.multiprocessors % filter_tiles(problem, tile, shape) == 0;
 }
 
 }  // namespace

@@ -31,6 +31,14 @@ bool has_boxes(const Tensor& tensor, int fastest, int64_t element_bytes) {
   return true;
 }
 
+bool has_whole_sectors(const Tensor& tensor, int64_t element_bytes) {
+  constexpr int64_t kSectorBytes = 32;
+  for (const int dimension : {0, 2, 3})
+    if (tensor.size[dimension] > 1 && tensor.stride[dimension] * element_bytes % kSectorBytes != 0)
+      return false;
+  return true;
+}
+
 bool has_input_boxes(const Problem& problem, Operands operands) {
   return problem.stride_h * problem.stride_w <= kMaxPhases && problem.h >= problem.stride_h &&
          problem.w >= problem.stride_w && has_boxes(problem.input, 1, moved_bytes(operands));
@@ -128,9 +136,14 @@ int64_t column_tiles(const Problem& problem, const Tile& tile) {
   return tile.run > 0 ? 1 : ceil_div(problem.q, int64_t{tile.columns});
 }
 
+int64_t filter_tiles(const Problem& problem, const Tile& tile, const KernelShape& shape) {
+  return round_up(ceil_div(problem.k_per_group(), int64_t{shape.filters}),
+                  int64_t{tile.shares_windows ? 2 : 1});
+}
+
 double tile_count(const Problem& problem, const Tile& tile, const KernelShape& shape) {
   const double pixel_tiles = double(row_tiles(problem, tile)) * double(column_tiles(problem, tile));
-  return double(ceil_div(problem.k_per_group(), int64_t{shape.filters})) * double(problem.groups) *
+  return double(filter_tiles(problem, tile, shape)) * double(problem.groups) *
          double(ceil_div(problem.n, int64_t{tile.images})) * pixel_tiles;
 }
 
@@ -144,28 +157,28 @@ int64_t batch_count(const Tile& tile, OperandTraits traits) {
 }
 
 std::string describe(const Tile& tile) {
-  return text(tile.images, " images x ", tile.rows, " x ", tile.columns, ", pitch ", tile.pitch,
-              tile.run > 0                      ? " in runs"
-              : tile.column_pitch == tile.pitch ? ""
-                                                : " in strips",
-              ", ", tile.product_columns, " columns",
-              tile.filters_in_place ? ", filters in place" : "",
-              tile.pixel_rows ? ", rows of pixels" : "",
-              tile.from_lines   ? ", windows from lines"
-              : tile.stored     ? ", boxes in and out"
-              : tile.pixel_word ? text(" by ", tile.pixel_word)
-              : tile.boxed()    ? ", boxes in"
-                                : "",
-              tile.whole_planes ? ", whole planes out" : "", ", ", tile.planes, " planes, ",
-              tile.positions, " positions x ", tile.units, " units of ", tile.unit_channels, " x ",
-              tile.unit_columns, ", ", tile.raw.stages, " x ", tile.raw.channels, " x ",
-              tile.raw.rows, tile.raw.boxed ? " boxed" : " raw",
-              tile.raw.by_pixels ? " pixels'" : "", tile.raw.apart ? " rows" : "",
-              tile.raw.transposed() ? " transposed" : "", tile.held ? " held" : "", " lines of ",
-              tile.raw.pitch, tile.line_warp ? " by a warp, " : ", ", tile.tap_groups,
-              " tap groups x ", tile.chunks, " chunks, ", tile.steps[0].count, " steps, ",
-              tile.slab_stages, " slabs, ", tile.filter_stages, " filter stages",
-              tile.resident ? " (resident)" : "", ", shared out among ", tile.cluster_blocks());
+  return text(
+      tile.images, " images x ", tile.rows, " x ", tile.columns, ", pitch ", tile.pitch,
+      tile.run > 0                      ? " in runs"
+      : tile.column_pitch == tile.pitch ? ""
+                                        : " in strips",
+      ", ", tile.product_columns, " columns", tile.filters_in_place ? ", filters in place" : "",
+      tile.pixel_rows ? ", rows of pixels" : "",
+      tile.from_lines   ? ", windows from lines"
+      : tile.stored     ? ", boxes in and out"
+      : tile.pixel_word ? text(" by ", tile.pixel_word)
+      : tile.boxed()    ? ", boxes in"
+                        : "",
+      tile.whole_planes ? ", whole planes out" : "", tile.shares_windows ? ", windows shared" : "",
+      ", ", tile.planes, " planes, ", tile.positions, " positions x ", tile.units, " units of ",
+      tile.unit_channels, " x ", tile.unit_columns, ", ", tile.raw.stages, " x ", tile.raw.channels,
+      " x ", tile.raw.rows, tile.raw.boxed ? " boxed" : " raw",
+      tile.raw.by_pixels ? " pixels'" : "", tile.raw.apart ? " rows" : "",
+      tile.raw.transposed() ? " transposed" : "", tile.held ? " held" : "", " lines of ",
+      tile.raw.pitch, tile.line_warp ? " by a warp, " : ", ", tile.tap_groups, " tap groups x ",
+      tile.chunks, " chunks, ", tile.steps[0].count, " steps, ", tile.slab_stages, " slabs, ",
+      tile.filter_stages, " filter stages", tile.resident ? " (resident)" : "",
+      ", shared out among ", tile.cluster_blocks());
 }
 
 }  // namespace im2win::cuda::fused

@@ -261,7 +261,7 @@ struct Tile {
   int32_t box_rows;          // of a plane, where it is a box
   int32_t stored;            // whether outputs leave as boxes, too
   int32_t whole_planes;      // or as planes: see has_whole_planes
-  int32_t activates;         // whether an activation takes sums through slots of shared memory
+  int32_t activates;         // whether an activation, a long one, takes sums through slots
   int32_t filters_in_place;  // whether filters come as boxes of what they are: see has_filter_boxes
 
   // Taps by slabs: group j has tap rows j / column_groups + m * row_step, and all tap columns or, where
@@ -281,9 +281,13 @@ struct Tile {
   int32_t resident;  // whether all filters stay in shared memory
   // 2 to this power blocks, a cluster, share a tile's slabs out among them (see cluster_sums.cuh).
   int32_t cluster_bits;
+  // Or whether 2 blocks, a cluster, have tiles of the same windows, which each brings to both in turns (see slab_turns.cuh).
+  int32_t shares_windows;
 
   constexpr int32_t slabs() const { return tap_groups * chunks; }
   constexpr int32_t cluster_blocks() const { return 1 << cluster_bits; }
+  /// Blocks that are launched as a cluster, for one reason or the other.
+  constexpr int32_t launched_together() const { return shares_windows ? 2 : cluster_blocks(); }
   /// Of a cluster's block, whose slabs end where the next one's begin.
   constexpr int32_t first_slab(int32_t block) const { return block * slabs() >> cluster_bits; }
   /// Of a slab: a unit's i'th.
@@ -358,6 +362,9 @@ bool has_whole_slabs(const Problem& problem, const Tile& tile);
 /// 16 bytes apart.
 bool has_boxes(const Tensor& tensor, int fastest, int64_t element_bytes);
 
+/// Whether rows of channels are whole sectors of memory apart, 32 bytes.
+bool has_whole_sectors(const Tensor& tensor, int64_t element_bytes);
+
 /// Whether the input can come as boxes: its pixels are rows of neighbouring channels, all words of 16
 /// bytes, and each phase of the strides has some row and column.
 bool has_input_boxes(const Problem& problem, Operands operands);
@@ -419,6 +426,9 @@ int32_t reach_right(const Problem& problem, const Tile& tile);
 /// How many tiles an image's rows make, or its runs, and its columns.
 int64_t row_tiles(const Problem& problem, const Tile& tile);
 int64_t column_tiles(const Problem& problem, const Tile& tile);
+
+/// Tiles of a group's filters: an even number, where blocks share windows, and the last one perhaps of none.
+int64_t filter_tiles(const Problem& problem, const Tile& tile, const KernelShape& shape);
 
 /// Tiles of a whole problem.
 double tile_count(const Problem& problem, const Tile& tile, const KernelShape& shape);

@@ -20,12 +20,17 @@ inline uint32_t shared_address_in_cluster(const void* p, int block) {
   const auto at = static_cast<const char*>(p) - dynamic_shared_memory;
   return static_cast<uint32_t>(at) | static_cast<uint32_t>(block) << kAddressBits;
 }
+inline char* at_address_in_cluster(uint32_t address) {
+  return emulator::shared_memory_of(static_cast<int>(address >> kAddressBits)) +
+         (address & ((1u << kAddressBits) - 1));
+}
+inline void arrive_at(uint32_t barrier) {
+  ::cuda::ptx::mbarrier_arrive(reinterpret_cast<uint64_t*>(at_address_in_cluster(barrier)));
+}
 inline void send(const void* from, int bytes, uint32_t to, uint32_t barrier) {
-  char* const shared = emulator::shared_memory_of(static_cast<int>(to >> kAddressBits));
-  const auto in_block = [](uint32_t address) { return address & ((1u << kAddressBits) - 1); };
-  if (in_block(to) % 16 != 0 || bytes % 16 != 0) emulator::fail("a bulk copy of no whole words");
-  std::memcpy(shared + in_block(to), from, static_cast<size_t>(bytes));
-  ::cuda::ptx::complete(reinterpret_cast<uint64_t*>(shared + in_block(barrier)),
+  if (to % 16 != 0 || bytes % 16 != 0) emulator::fail("a bulk copy of no whole words");
+  std::memcpy(at_address_in_cluster(to), from, static_cast<size_t>(bytes));
+  ::cuda::ptx::complete(reinterpret_cast<uint64_t*>(at_address_in_cluster(barrier)),
                         static_cast<size_t>(bytes));
 }
 
