@@ -171,8 +171,9 @@ DENSE = [
         Problem(c=256, h=14, w=14, k=512, stride=(2, 2), padding=same(1)),
         Problem(n=3, c=130, h=9, w=11, k=40, r=5, s=5, groups=2),
     ),
-    # Pixels of channels that are no whole sectors, whose windows pairs of blocks share, in 16 bits and in TF32: even
-    # numbers of tiles of filters and odd ones, one tile a block and several, and strides.
+    # Pixels of channels that are no whole sectors, whose windows pairs of blocks share, in 16 bits
+    # and in TF32: even numbers of tiles of filters and odd ones, one tile a block and several, and
+    # strides.
     *twice(
         Problem(n=5, c=200, h=9, w=9, k=264, r=1, s=1),
         Problem(n=2, c=328, h=23, w=23, k=520, r=1, s=1),
