@@ -36,6 +36,11 @@ WHOLE_TILES = [
     # Single pixels of all images as two rows, or as one.
     Problem(n=5, c=64, h=10, w=33, k=72, r=1, s=1),
     Problem(n=3, c=32, h=7, w=7, k=128, r=1, s=1),
+    # Few channels: in boxes or runs, as words of filters or rows of pixels, and pixel-major.
+    Problem(n=2, c=3, h=12, w=60, k=64, padding=same(1)),
+    Problem(n=2, c=3, h=12, w=61, k=32, padding=same(1), stride=(2, 2)),
+    Problem(c=4, h=12, w=58, k=40, r=5, s=5, padding=same(2)),
+    Problem(c=3, h=9, w=31, k=96, r=5, s=5),
 ]
 LAYOUTS = {"NCHW": (0, 1, 2, 3), "NHWC": (0, 2, 3, 1)}  # the dimensions, slowest first
 STEEPEST = 1.5  # no activation's slope is greater

@@ -13,9 +13,10 @@
 namespace im2win::activations {
 
 #if defined(__CUDA_ARCH__)
+/// Of at least 1: of those that are so large that the result is subnormal, zero, which takes fewer instructions.
 __device__ __forceinline__ float reciprocal(float x) {
   float y;
-  asm("rcp.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
   return y;
 }
 __device__ __forceinline__ float power_of_two(float x) {

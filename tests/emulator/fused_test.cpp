@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <limits>
 #include <memory>
 #include <random>
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include "cuda/algorithms.hpp"
+#include "cuda/fused/stem/tile.hpp"
 #include "definition.hpp"
 #include "descriptors.hpp"
 #include "epilogue.hpp"
@@ -58,6 +60,18 @@ class Values {
     } else {
       *reinterpret_cast<__nv_bfloat16*>(p) = __float2bfloat16_rn(x);
     }
+  }
+
+  Values rounded_to_tf32() const {
+    Values rounded = *this;
+    for (int64_t i = begin(); i < end(); ++i) {
+      char* p = rounded.address(i);
+      uint32_t bits;
+      std::memcpy(&bits, p, sizeof bits);
+      bits = emulator::round_to_tf32(bits);
+      std::memcpy(p, &bits, sizeof bits);
+    }
+    return rounded;
   }
 
  private:
@@ -121,10 +135,8 @@ Bound bound(const Problem& problem, Data data) {
     case IM2WIN_BFLOAT16: return {terms, std::ldexp(1.0, -8)};
     default: break;
   }
-  // Both factors rounded to 10 bits, and a sum that the tensor cores truncate.
-  const double operands =
-      problem.math == IM2WIN_MATH_TF32 ? std::ldexp(1.01, -10) : std::ldexp(1.0, -21);
-  return {exact ? 0 : operands, std::ldexp(1.0, -22)};
+  // Split operands, and sums, which the tensor cores truncate.
+  return {exact ? 0 : std::ldexp(1.0, -21), std::ldexp(1.0, -22)};
 }
 
 bool is_near(double got, double expected, double magnitude, const Bound& bound, double largest) {
@@ -137,15 +149,21 @@ bool is_near(double got, double expected, double magnitude, const Bound& bound, 
 }
 
 struct Algorithm {
+  /// What it makes of a problem.
+  Problem (*as_computed)(const Problem&);
   std::string (*refuse)(const Problem&);
   std::unique_ptr<Convolution> (*configure)(const Problem&, const Target&);
 };
 
+Problem as_it_is(const Problem& problem) { return problem; }
+
 constexpr Algorithm kFused[] = {
-    {cuda::refuse_fused<Instructions::kWgmma>, cuda::configure_fused<Instructions::kWgmma>},
-    {cuda::refuse_fused<Instructions::kMma>, cuda::configure_fused<Instructions::kMma>},
+    {as_it_is, cuda::refuse_fused<Instructions::kWgmma>,
+     cuda::configure_fused<Instructions::kWgmma>},
+    {as_it_is, cuda::refuse_fused<Instructions::kMma>, cuda::configure_fused<Instructions::kMma>},
 };
-constexpr Algorithm kStem = {cuda::refuse_stem, cuda::configure_stem};
+constexpr Algorithm kStem = {cuda::fused::stem::as_computed, cuda::refuse_stem,
+                             cuda::configure_stem};
 
 /// The number of wrong outputs.
 int64_t check(const Algorithm& algorithm, const im2win_conv2d_desc& desc, Data data) {
@@ -179,6 +197,10 @@ int64_t check(const Algorithm& algorithm, const im2win_conv2d_desc& desc, Data d
 
   emulator::may_read({});
 
+  if (cuda::fused::operands_of(algorithm.as_computed(problem)) == cuda::fused::Operands::kTf32) {
+    input = input.rounded_to_tf32();
+    filter = filter.rounded_to_tf32();
+  }
   const Epilogue<double> epilogue(problem);
   const double largest = problem.dtype == IM2WIN_FLOAT16 ? 65504 : 3.4e38;
   int64_t wrong = 0;

@@ -101,6 +101,10 @@ template <class T>
 constexpr bool kHasBoxes =
     T::kInstructions == Instructions::kWgmma && T::kOperands != Operands::kSplit;
 
+/// Whether those who copy inputs to a slab round them there before they tell: see WindowStaging.
+template <class T>
+constexpr bool kRoundsCopies = T::kOperands == Operands::kTf32;
+
 /// How a slab of split operands was scaled.
 struct SlabScale {
   float inverse;

@@ -58,6 +58,25 @@ __device__ __forceinline__ void settle_outputs(const Arguments<typename T::Eleme
   }
 }
 
+/// Adds what each of a thread's two filters has (see Finisher), and bounds from below.
+template <class Element, int kSums>
+__device__ __forceinline__ void add_and_bound(const Outputs<Element, float>& outputs,
+                                              const float (&addend)[2], float (&sums)[kSums]) {
+  const float low = outputs.low();
+#pragma unroll
+  for (int i = 0; i < kSums; ++i) sums[i] = ptx::max_or_nan(sums[i] + addend[i / 2 % 2], low);
+}
+
+/// Makes outputs of a thread's sums where they are: without a residual, and with a short activation.
+template <class Element, int kSums>
+__device__ __forceinline__ void finish_at_once(const Outputs<Element, float>& outputs,
+                                               const float (&bias)[2], float (&sums)[kSums]) {
+  if (outputs.only_adds_bias_and_clamps()) return add_and_bound(outputs, bias, sums);
+#pragma unroll
+  for (int i = 0; i < kSums; ++i) sums[i] = outputs.added(sums[i], 0, bias[i / 2 % 2]);
+  outputs.activate_at_once(sums);
+}
+
 /// A thread's sums in slots of shared memory, each 32 from the last. Two slots at a time: each of an activation's steps
 /// waits for the last one.
 template <class Element>
@@ -121,7 +140,7 @@ class Finisher {
   __device__ __forceinline__ void finish(const TileColumns<T>& columns, Sums<T::kSums>& sums,
                                          const Load& load) const {
     if (a_.outputs.are_sums()) return;
-    if (a_.outputs.only_adds_bias_and_clamps()) return add_and_bound(sums, bias_);
+    if (a_.outputs.only_adds_bias_and_clamps()) return add_and_bound(a_.outputs, bias_, sums.sum);
     if (a_.outputs.residual_data() != nullptr) {
       add(columns, sums, load);
     } else {
@@ -129,7 +148,7 @@ class Finisher {
         for (float& addend : addends) addend = 0;
       });
     }
-    if (a_.outputs.only_clamps()) return add_and_bound(sums, {0, 0});
+    if (a_.outputs.only_clamps()) return add_and_bound(a_.outputs, {0, 0}, sums.sum);
     activate(columns, sums);
   }
 
@@ -160,15 +179,6 @@ class Finisher {
  private:
   /// Of the warp's.
   __device__ __forceinline__ static int filter(int lane, int half) { return lane / 4 + 8 * half; }
-
-  /// Adds what each of the thread's two filters has, and bounds from below.
-  __device__ __forceinline__ void add_and_bound(Sums<T::kSums>& sums,
-                                                const float (&addend)[2]) const {
-    const float low = a_.outputs.low();
-#pragma unroll
-    for (int i = 0; i < T::kSums; ++i)
-      sums.sum[i] = ptx::max_or_nan(sums.sum[i] + addend[i / 2 % 2], low);
-  }
 
   /// The residual and the bias.
   template <class Load>

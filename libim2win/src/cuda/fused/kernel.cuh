@@ -137,13 +137,14 @@ __device__ __forceinline__ void prepare(const Arguments<typename T::Element>& a)
   constexpr bool kWgmma = T::kInstructions == Instructions::kWgmma;
   const int staging = staging_threads<T>(a.tile);
   const bool gathers = T::kShape.pixel_major && !a.boxed;  // see GatheredLines
+  const bool copies = a.copied_bytes > 0 && !kRoundsCopies<T>;
   switch (threadIdx.x) {
     case 0:
       barriers().slabs.initialize(a.tile.slab_stages,
-                                  a.pairs                         ? 2
-                                  : a.boxed                       ? 1
-                                  : a.copied_bytes > 0 || gathers ? staging
-                                                                  : arrivals<T>(staging),
+                                  a.pairs             ? 2
+                                  : a.boxed           ? 1
+                                  : copies || gathers ? staging
+                                                      : arrivals<T>(staging),
                                   gathers ? kMultiplyingThreads : kUsers);
       break;
     case 32:

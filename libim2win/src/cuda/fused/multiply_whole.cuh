@@ -21,7 +21,7 @@ class WholeMultiplier {
         rings_(a, block, warpgroup),
         full_steps_(ptx::fresh(a.tile.steps[0].count)),
         other_steps_(ptx::fresh(a.tile.steps[1].count)),
-        copies_(ptx::fresh(a.copied_bytes > 0 ? 1 : 0)) {}
+        copies_(ptx::fresh(!kRoundsCopies<T> && a.copied_bytes > 0 ? 1 : 0)) {}
 
   /// `more`: whether the block has another tile after this one.
   __device__ __forceinline__ void multiply(const TilePosition&, bool more, SumsOfSets<T>& sums) {

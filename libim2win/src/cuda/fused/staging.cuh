@@ -1,6 +1,8 @@
 // The warps that bring windows to shared memory: their inputs, once for all taps.
 #pragma once
 
+#include <cuda_pipeline_primitives.h>
+
 #include <cstdint>
 
 #include "cuda/fused/arguments.cuh"
@@ -40,6 +42,8 @@ class WindowStaging {
       is_first = false;
       stage(chunk);
     }
+    if constexpr (kRoundsCopies<T>)
+      if (copied_stage_ >= 0) release_rounded<0>();
   }
 
  private:
@@ -149,12 +153,9 @@ class WindowStaging {
   __device__ __forceinline__ void stage_units(const Source& source) {
     if constexpr (T::kOperands != Operands::kSplit) {
       if (a_.copied_bytes > 0) {
+        if constexpr (kRoundsCopies<T>) return stage_rounded(source);
         barriers().slabs.wait_empty(cursor_);
-        switch (a_.copied_bytes) {
-          case 16: copy<16>(source); break;
-          case 8: copy<8>(source); break;
-          default: copy<4>(source);
-        }
+        copy(source);
         return barriers().slabs.arrive_full_after_copies(cursor_.stage);
       }
     }
@@ -172,18 +173,63 @@ class WindowStaging {
     return position + a_.plane_positions.quotient(position) * table_begins(a_.tile);
   }
 
-  /// Units of neighbouring channels, so many bytes at a time; lanes of one position are neighbours in memory. A thread
-  /// has the same unit all the time, as the number of units divides that of the threads.
+  /// Copies, of which the tensor cores would cut off what TF32 has no bits for. So they are rounded where they lie, while
+  /// those of the next slab are under way: unless this has no room before the last one is released.
+  __device__ __forceinline__ void stage_rounded(const Source& source) {
+    if (copied_stage_ >= 0 && !__all_sync(~0u, barriers().slabs.is_empty(cursor_)))
+      release_rounded<0>();
+    barriers().slabs.wait_empty(cursor_);
+    copy(source);
+    __pipeline_commit();
+    if (copied_stage_ >= 0) release_rounded<1>();
+    copied_stage_ = cursor_.stage;
+  }
+
+  /// The slab whose copies are the last but for those of so many others.
+  template <int kOthers>
+  __device__ __forceinline__ void release_rounded() {
+    __pipeline_wait_prior(kOthers);
+    const CopiedUnits own = copied_units();
+    char* const slab = block_.slab(copied_stage_) + own.offset;
+    for (int position = own.position; position < a_.tile.positions; position += own.apart) {
+      auto* const unit = reinterpret_cast<uint4*>(slab + position * kUnitBytes);
+      float x[kUnitElements];
+      memcpy(x, unit, sizeof x);
+      *unit = pack_unit(x);
+    }
+    release(copied_stage_);
+    copied_stage_ = -1;
+  }
+
+  /// A thread has the same unit all the time, as the number of units divides that of the threads; of each so many
+  /// positions one. Lanes of one position are neighbours in memory.
+  struct CopiedUnits {
+    int unit, position, apart;
+    int offset;  // of the unit's first position in a slab, in bytes
+  };
+  __device__ __forceinline__ CopiedUnits copied_units() const {
+    const int shift = __ffs(a_.tile.units) - 1, unit = thread_ & (a_.tile.units - 1);
+    return {unit, thread_ >> shift, threads_ >> shift, unit * a_.tile.positions_pitch * kUnitBytes};
+  }
+
+  __device__ __forceinline__ void copy(const Source& source) {
+    switch (a_.copied_bytes) {
+      case 16: return copy<16>(source);
+      case 8: return copy<8>(source);
+      default: return copy<4>(source);
+    }
+  }
+
+  /// Units of neighbouring channels, so many bytes at a time.
   template <int kBytes>
   __device__ __forceinline__ void copy(const Source& source) {
     constexpr int kTogether = 8, kElements = kBytes / static_cast<int>(sizeof(Moved));
-    const int shift = __ffs(a_.tile.units) - 1, apart = threads_ >> shift;
-    const int unit = thread_ & (a_.tile.units - 1);
+    const auto [unit, own_first, apart, offset] = copied_units();
     const int channels = source.channels - unit * kUnitElements;  // from the unit's first on
     const Moved* from = source.from + unit * kUnitElements;
-    const uint32_t to = ptx::shared_address(block_.slab(cursor_.stage)) +
-                        static_cast<uint32_t>(unit * a_.tile.positions_pitch * kUnitBytes);
-    for (int first = thread_ >> shift; first < a_.tile.positions; first += kTogether * apart) {
+    const uint32_t to =
+        ptx::shared_address(block_.slab(cursor_.stage)) + static_cast<uint32_t>(offset);
+    for (int first = own_first; first < a_.tile.positions; first += kTogether * apart) {
       Place place[kTogether];
 #pragma unroll
       for (int i = 0; i < kTogether; ++i)
@@ -391,6 +437,7 @@ class WindowStaging {
   const Arguments<Element>& a_;
   Block<T> block_;
   Cursor cursor_, lines_;  // of slabs and of raw lines
+  int copied_stage_ = -1;  // whose copies are yet to be rounded
   int thread_, threads_;
   // Of the tile's rows under a tap group (see enter): the first's number, which may be outside, ...
   int row_ = 0;

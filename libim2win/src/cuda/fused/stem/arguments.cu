@@ -13,9 +13,11 @@ Lines lines_of(const Problem& problem) {
 }
 
 template <class Element>
-RowOrder row_order_of(const Problem& problem, const fused::Arguments<Element>& a) {
+RowOrder row_order_of(const Problem& problem, const KernelShape& shape,
+                      const fused::Arguments<Element>& a) {
   if (a.stored) return RowOrder::kBoxes;
-  if (problem.has_residual || !a.outputs.only_adds_bias_and_clamps()) return RowOrder::kOne;
+  if (!finishes_in_registers(problem)) return RowOrder::kOne;
+  if (shape.pixel_major && !a.outputs.only_adds_bias_and_clamps()) return RowOrder::kOne;
   if (a.words) return RowOrder::kFilters;
   return problem.output.stride[3] == 1 ? RowOrder::kPixels : RowOrder::kOne;
 }
@@ -68,7 +70,7 @@ Arguments<Element>::Arguments(const Problem& problem, const StemChoice& choice,
       band_step(bands.output_rows * static_cast<int32_t>(problem.stride_h)),
       band_channels(problem.c_per_group()),
       lines(lines_of(problem)),
-      row_order(row_order_of(problem, *this)),
+      row_order(row_order_of(problem, shape, *this)),
       sets(choice.sets),
       filter_sets(problem.groups * this->filter_tiles.divisor / sets),
       group_sets(this->filter_tiles.divisor / sets),

@@ -14,22 +14,7 @@
 
 namespace im2win::cuda::fused::stem {
 
-/// What becomes of sums on their way out: a bias of each of a thread's two filters is added, and they are bounded from
-/// below.
-struct Ending {
-  float bias[2], low;
-
-  __device__ __forceinline__ float operator()(float sum, int half) const {
-    return ptx::max_or_nan(sum + bias[half], low);
-  }
-  template <int kSums>
-  __device__ __forceinline__ void apply(Sums<kSums>& sums) const {
-#pragma unroll
-    for (int i = 0; i < kSums; ++i) sums.sum[i] = (*this)(sums.sum[i], i / 2 % 2);
-  }
-};
-
-/// NCHW, where outputs are the sums and a bias, perhaps clamped from below. A warp puts 16 filters' pixels of a run
+/// NCHW, where outputs are made in registers (see finishes_in_registers). A warp puts 16 filters' pixels of a run
 /// in shared memory, chunk by chunk; when the last is there, all leave, by words as large as planes are whole ones of.
 /// (Bulk copies, of a filter by each lane, take longer: lanes start them one after another.)
 ///
@@ -58,9 +43,9 @@ class RunWriter {
     const int first = chunk * T::kShape.columns;
     if (first == 0) __syncwarp();  // which reads the run before
     if (a_.rechecks && __any_sync(~0u, is_doubtful<T>(sums))) {
-      put_settled(sums, tile, first, ending(set));
+      put_settled(sums, tile, first, set);
     } else {
-      if (!are_sums_) ending(set).apply(sums);
+      make_outputs(sums, set);
       put(sums, first);
     }
   }
@@ -87,11 +72,6 @@ class RunWriter {
     return reinterpret_cast<Element*>(dynamic_shared_memory + block_.layout.patches) +
            (warpgroup_ * 4 + thread_ / 32) * kPatchFilters * kPitch;
   }
-  __device__ __forceinline__ Ending ending(int set) const {
-    const float* const bias =
-        biases(block_) + set * T::kShape.filters + first_filter() + lane() / 4;
-    return {{bias[0], bias[8]}, a_.outputs.low()};
-  }
   /// Of the group, the warp's first, and how many it has.
   __device__ __forceinline__ int in_group(const TilePosition& tile) const {
     return tile.filter_tile * T::kShape.filters + first_filter();
@@ -101,6 +81,13 @@ class RunWriter {
   }
   __device__ __forceinline__ int64_t first_k(const TilePosition& tile) const {
     return tile.group * a_.filters_per_group + in_group(tile);
+  }
+
+  __device__ __forceinline__ void make_outputs(Sums<T::kSums>& sums, int set) const {
+    if (are_sums_) return;
+    const float* const bias =
+        biases(block_) + set * T::kShape.filters + first_filter() + lane() / 4;
+    finish_at_once(a_.outputs, {bias[0], bias[8]}, sums.sum);
   }
 
   /// The chunk that begins at that pixel of the run.
@@ -133,31 +120,29 @@ class RunWriter {
 
   /// Rare: with sums formed again that are in doubt.
   __device__ __forceinline__ void put_settled(Sums<T::kSums>& sums, const TilePosition& tile,
-                                              int first, const Ending& end) const {
-    if constexpr (kHalves) end.apply(sums);  // NaN of sums stays NaN
+                                              int first, int set) const {
+    if constexpr (kHalves) make_outputs(sums, set);  // NaN of sums stays NaN
     put(sums, first);
     __syncwarp();
 #pragma unroll 1
     for (int i = 0; i < kPatchFilters * T::kShape.columns; i += 32) {
       const int filter = (i + lane()) / T::kShape.columns;
       const int pixel = first + (i + lane()) % T::kShape.columns, at = tile.p * a_.q + pixel;
-      const bool later = filter >= 8;  // of the eight after a thread's first filter
-      const auto of_filter = [&](const float(&x)[2]) {
-        const float first = __shfl_sync(~0u, x[0], filter % 8 * 4);
-        const float second = __shfl_sync(~0u, x[1], filter % 8 * 4);
-        return later ? second : first;
-      };
-      const float doubt = of_filter(sums.doubt), bias = of_filter(end.bias);
+      const float first_doubt = __shfl_sync(~0u, sums.doubt[0], filter % 8 * 4);
+      const float later_doubt = __shfl_sync(~0u, sums.doubt[1], filter % 8 * 4);
+      const float doubt = filter < 8 ? first_doubt : later_doubt;
       Element* const own = patch() + filter * kPitch + pixel;
       float sum = to_compute<float>(*own);
-      const bool doubtful = filter < filters(tile) && at < a_.pixels && !(fabsf(sum) >= doubt);
+      const bool exists = filter < filters(tile) && at < a_.pixels;
+      const bool doubtful = exists && !(fabsf(sum) >= doubt);
       for_lanes(doubtful, [&](int of) {
         const int64_t k = first_k(tile) + __shfl_sync(~0u, filter, of);
         const auto [p, q] = a_.row_pixels.divide(__shfl_sync(~0u, at, of));
         const float again = sum_again(a_, tile.group, k, tile.n, p, q);
         if (lane() == of) sum = again;
       });
-      if (doubtful || !kHalves) *own = from_compute<Element>(ptx::max_or_nan(sum + bias, end.low));
+      if (doubtful || (exists && !kHalves))
+        *own = a_.outputs.finished(first_k(tile) + filter, {}, sum);
     }
   }
 

@@ -7,6 +7,7 @@
 #include "cuda/fused/stem/band_layout.hpp"
 #include "cuda/fused/stem/cut.hpp"
 #include "cuda/fused/stem/shapes.hpp"
+#include "epilogue.hpp"
 
 namespace im2win::cuda::fused::stem {
 namespace {
@@ -94,7 +95,7 @@ bool adds_simply(const Problem& problem) {
 bool stores_boxes(const Problem& problem, const KernelShape& shape, Operands operands) {
   return operands != Operands::kSplit && !shape.pixel_major &&
          has_output_boxes(problem, operands, 1) && has_whole_filters(problem, shape) &&
-         adds_simply(problem);
+         finishes_in_registers(problem);
 }
 
 /// Whether pixel-major sums leave as rows of pixels or words of filters, and are of more filters than others have.
@@ -107,11 +108,11 @@ bool suits_pixel_major(const Problem& problem, Operands operands) {
           (adds_simply(problem) && problem.k_per_group() > kBoxedFilters));
 }
 
-/// Whether planes are without gaps, so that runs of their pixels are as well, and nothing else is to be written.
+/// Whether planes are without gaps, so that runs of their pixels are as well.
 bool suits_runs(const Problem& problem) {
   const Tensor& output = problem.output;
   return output.stride[3] == 1 && output.stride[2] == problem.q &&
-         double(problem.p) * double(problem.q) < double(kMaxSpan) && adds_simply(problem);
+         double(problem.p) * double(problem.q) < double(kMaxSpan) && finishes_in_registers(problem);
 }
 
 /// With 16 bits: whether others have packed their filters for as long as all of this takes.
@@ -208,6 +209,10 @@ bool fit_strip(const Problem& problem, Operands operands, const KernelShape& sha
 }
 
 }  // namespace
+
+bool finishes_in_registers(const Problem& problem) {
+  return !problem.has_residual && is_short(problem.activation);
+}
 
 bool has_dense_windows(const Problem& problem) {
   return problem.r == kDenseTaps && problem.s == kDenseTaps &&

@@ -166,6 +166,10 @@ struct StemChoice {
 bool choose_stem(const Problem& problem, Operands operands, const KernelShape* shapes, int count,
                  const Chip& chip, StemChoice& choice);
 
+/// Whether a thread makes outputs of its sums where they are, so that they leave as boxes, runs, or rows of pixels or words of
+/// filters; pixel-major ones, only of sums and a bias, perhaps clamped from below.
+bool finishes_in_registers(const Problem& problem);
+
 bool has_dense_windows(const Problem& problem);
 
 /// Whether im2win_stem, where it is chosen, has runs of all outputs of an image.

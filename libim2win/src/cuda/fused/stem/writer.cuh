@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "cuda/fused/boxes.cuh"
+#include "cuda/fused/finish.cuh"
 #include "cuda/fused/stem/arguments.cuh"
 #include "cuda/fused/stem/biases.cuh"
 #include "cuda/fused/stem/sector_rows.cuh"
@@ -16,9 +17,9 @@
 
 namespace im2win::cuda::fused::stem {
 
-/// Where outputs are the sums and a bias, perhaps clamped from below, and rows of pixels or words of
-/// filters. Through the warp's patch of shared memory, so that lanes write neighbours: as Writer does, for
-/// which this is one row and much shorter. Or through a box of the warpgroup's, which leaves by itself.
+/// Where outputs are made in registers (see finishes_in_registers), and are rows of pixels or words of filters. Through the
+/// warp's patch of shared memory, so that lanes write neighbours: as Writer does, for which this is one row and much shorter.
+/// Or through a box of the warpgroup's, which leaves by itself.
 template <class T>
 class RowWriter {
  public:
@@ -46,27 +47,23 @@ class RowWriter {
 
   __device__ __forceinline__ void write(Sums<T::kSums>& sums, InRow in_row) const {
     const int64_t k = tile_.group * a_.filters_per_group + filter();
+    if (!a_.outputs.are_sums()) finish_at_once(a_.outputs, {bias_[0], bias_[8]}, sums.sum);
     const RowOrder order = this->order();
     if constexpr (kHasBoxes<T>) {
       if (order == RowOrder::kBoxes) return write_boxes(sums, k);
     }
     Element* const output = this->output(k);
-    const float bias[2] = {bias_[0], bias_[8]};
     const int columns = min(a_.q - tile_.q, min(a_.tile.columns, T::kShape.columns));
     if (order == RowOrder::kFilters) {
-      write_words(sums, bias, output, columns);
+      write_words(sums, output, columns);
     } else if (order == RowOrder::kSectors) {
-      if constexpr (kHasSectors)
-        SectorRows<T>(a_, block_, output)
-            .write(
-                sums, [&](float sum, int half) { return finished(sum, bias[half]); }, columns,
-                in_row);
+      if constexpr (kHasSectors) SectorRows<T>(a_, block_, output).write(sums, columns, in_row);
     } else if (a_.row_word == 4) {
-      write_pixels<4>(sums, bias, output, columns);
+      write_pixels<4>(sums, output, columns);
     } else if (a_.row_word == 2) {
-      write_pixels<2>(sums, bias, output, columns);
+      write_pixels<2>(sums, output, columns);
     } else {
-      write_pixels<1>(sums, bias, output, columns);
+      write_pixels<1>(sums, output, columns);
     }
   }
 
@@ -98,12 +95,6 @@ class RowWriter {
     return a_.outputs.data() + a_.outputs.pixel(tile_.n, tile_.p + row_, tile_.q).output +
            k * a_.outputs.strides()[1];
   }
-  __device__ __forceinline__ float finished(float sum, float bias) const {
-    return ptx::max_or_nan(sum + bias, a_.outputs.low());
-  }
-  __device__ __forceinline__ uint32_t packed(const float* sum, float bias) const {
-    return packed_pair<Element>(finished(sum[0], bias), finished(sum[1], bias));
-  }
 
   /// Of the warpgroup, who starts boxes and waits for them.
   __device__ __forceinline__ static bool is_starter() { return threadIdx.x % 128 == 0; }
@@ -114,7 +105,6 @@ class RowWriter {
   /// NHWC: 64 filters, of which memory gets whole lines, and the group's only.
   __device__ __forceinline__ void write_boxes(Sums<T::kSums>& sums, int64_t k) const {
     const int filters = static_cast<int>(a_.filters_per_group) - filter();
-    if (!a_.outputs.are_sums()) finish(sums);
     if (is_starter()) ::cuda::ptx::cp_async_bulk_wait_group_read(::cuda::ptx::n32_t<0>{});
     meet();
     put_boxed(sums);
@@ -129,12 +119,6 @@ class RowWriter {
     for_planes<T>(a_, block_, tile, tile_.filter_tile * T::kShape.filters, row_,
                   to_output<Element>(a_));
     ::cuda::ptx::cp_async_bulk_commit_group();
-  }
-
-  __device__ __forceinline__ void finish(Sums<T::kSums>& sums) const {
-    const float bias[2] = {bias_[0], bias_[8]};
-#pragma unroll
-    for (int i = 0; i < T::kSums; ++i) sums.sum[i] = finished(sums.sum[i], bias[i / 2 % 2]);
   }
 
   /// Where an output of the warp's is: a row for each column, of 64 filters or the half of them.
@@ -177,8 +161,8 @@ class RowWriter {
 
   /// NCHW: eight filters of kChunk columns at a time, a word of so many pixels a lane.
   template <int kWord>
-  __device__ __forceinline__ void write_pixels(const Sums<T::kSums>& sums, const float (&bias)[2],
-                                               Element* output, int columns) const {
+  __device__ __forceinline__ void write_pixels(const Sums<T::kSums>& sums, Element* output,
+                                               int columns) const {
     constexpr int kChunk = 56, kPitch = kChunk + 16, kHalf = kPatchFilters / 2;
     static_assert(T::kShape.columns % kChunk == 0 && kHalf * kPitch <= kPatchFilters * kPatchPitch);
     constexpr int kLanes = kWord == 4 ? 16 : 32, kTogether = 32 / kLanes;  // filters
@@ -193,7 +177,7 @@ class RowWriter {
       for (int eight = 0; eight < kChunk; eight += 8) {
         const float* sum = &sums.sum[(chunk + eight) / 2 + 2 * half];
         *reinterpret_cast<float2*>(patch_ + lane_ / 4 * kPitch + eight + lane_ % 4 * 2) =
-            make_float2(finished(sum[0], bias[half]), finished(sum[1], bias[half]));
+            make_float2(sum[0], sum[1]);
       }
       __syncwarp();
 #pragma unroll
@@ -214,8 +198,8 @@ class RowWriter {
   }
 
   /// NHWC: a lane has 16 bytes of neighbouring filters of a pixel.
-  __device__ __forceinline__ void write_words(const Sums<T::kSums>& sums, const float (&bias)[2],
-                                              Element* output, int columns) const {
+  __device__ __forceinline__ void write_words(const Sums<T::kSums>& sums, Element* output,
+                                              int columns) const {
     constexpr int kWords = kPatchFilters * sizeof(Element) / 16;  // of a column
     constexpr int kChunk = kHalves ? 56 : 32;                     // columns of a patch
     const int64_t stride = a_.outputs.strides()[3];
@@ -224,7 +208,7 @@ class RowWriter {
       __syncwarp();
 #pragma unroll
       for (int eight = 0; eight < kChunk; eight += 8)
-        if (chunk + eight < T::kShape.columns) put(&sums.sum[(chunk + eight) / 2], eight, bias);
+        if (chunk + eight < T::kShape.columns) put(&sums.sum[(chunk + eight) / 2], eight);
       __syncwarp();
 #pragma unroll
       for (int i = 0; i < kChunk * kWords / 32 + 1; ++i) {
@@ -249,16 +233,17 @@ class RowWriter {
   }
 
   /// Eight columns.
-  __device__ __forceinline__ void put(const float* sum, int column, const float (&bias)[2]) const {
+  __device__ __forceinline__ void put(const float* sum, int column) const {
     if constexpr (kHalves) {
-      ptx::store_transposed(word(column + lane_ % 8, lane_ / 8 % 2), packed(sum, bias[0]),
-                            packed(sum + 2, bias[1]));
+      ptx::store_transposed(word(column + lane_ % 8, lane_ / 8 % 2),
+                            packed_pair<Element>(sum[0], sum[1]),
+                            packed_pair<Element>(sum[2], sum[3]));
     } else {
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
         const int filter = lane_ / 4 + i / 2 * 8;
         float* to = patch_ + (column + lane_ % 4 * 2 + i % 2) * kTransposedPatchPitch + filter;
-        *to = finished(sum[i], bias[i / 2]);
+        *to = sum[i];
       }
     }
   }
