@@ -51,6 +51,7 @@ struct CostModel::Rates {
   // Before all that, as tables are made, and instructions gone through for the first time take ten cycles each: more
   // than where rows of pixels are boxes.
   double start = 0;
+  double busy = 0;  // and of all that have a block: others begin with the next call meanwhile
 };
 
 const CostModel::Rates& CostModel::rates(const Tile& tile, bool copied) const {
@@ -103,28 +104,34 @@ const CostModel::Rates& CostModel::rates(const Tile& tile, bool copied) const {
                                    .latency = 996,
                                    .filter_latency = 1172,
                                    .word_column = 43.3,
-                                   .stored_tile = 984,
+                                   .stored_tile = 110,
                                    .stored_column = 6.3,
-                                   .alone = 0.29,
-                                   .last_column = 11.5};
+                                   .alone = 0.95,
+                                   .cluster = 1370,
+                                   .cluster_bit = 0,
+                                   .cluster_column = 39,
+                                   .start = 2300,
+                                   .busy = 3450};
   static constexpr Rates kBoxedTf32 = {.norm = 6.07,
-                                       .batch = 58,
-                                       .slab_end = 199,
+                                       .batch = 262,
+                                       .slab_end = 8,
                                        .filters = 1.0 / 44,
                                        .filter_read = 32,
                                        .position = 2.36,
                                        .part_sectors = 5.5,
                                        .past_channels = 2.62,
-                                       .latency = 2168,
-                                       .filter_latency = 1466,
-                                       .word_column = 25.6,
-                                       .stored_tile = 107,
-                                       .stored_column = 10.2,
-                                       .alone = 1.5,
-                                       .last_column = 6.6,
-                                       .cluster = 3700,
-                                       .cluster_bit = 5,
-                                       .cluster_column = 88};
+                                       .latency = 1767,
+                                       .filter_latency = 658,
+                                       .word_column = 32.4,
+                                       .stored_tile = 0,
+                                       .stored_column = 8.88,
+                                       .alone = 1.64,
+                                       .last_column = 9.8,
+                                       .cluster = 89,
+                                       .cluster_bit = 1224,
+                                       .cluster_column = 18,
+                                       .start = 1480,
+                                       .busy = 3390};
   static constexpr Rates kPixelRows = {.norm = 1.5,
                                        .batch = 0,
                                        .slab_end = 250,
@@ -329,8 +336,8 @@ double CostModel::cycles(const Tile& tile, const KernelShape& shape) const {
                1 / rates.norm);
   const double alone = shape.takes_turns ? 0 : rates.alone * writing;
   const double last = rates.last_column * tile.product_columns * shape.filters / 128;
-  const double meeting = tile.shares_windows ? kMeeting : 0;
-  return rates.start + meeting + waves * (cycles + alone) + slab + last + pack_cycles(tile);
+  const double start = rates.start + rates.busy * asking + (tile.shares_windows ? kMeeting : 0);
+  return start + waves * (cycles + alone) + slab + last + pack_cycles(tile);
 }
 
 double CostModel::shared_cycles(const Tile& tile, const KernelShape& shape, double steps,

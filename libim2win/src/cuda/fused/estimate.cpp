@@ -27,6 +27,7 @@ bool is_split(const Problem& problem) {
 bool is_pixel(const Problem& problem) { return problem.r * problem.s == 1; }
 
 constexpr int kWord = 8;  // 16-bit operands
+constexpr int64_t kTf32Word = 4;
 
 bool has_word_windows(const Problem& problem) {
   return problem.dtype != IM2WIN_FLOAT32 && implicit_gemm::split_k::window_copy(problem) == kWord;
@@ -35,6 +36,14 @@ bool has_word_windows(const Problem& problem) {
 /// 16-bit operands that both are words of neighbours in memory are read as they are: filters need no kernel before.
 bool reads_words(const Problem& problem) {
   return has_word_windows(problem) && implicit_gemm::split_k::filter_copy(problem) == kWord;
+}
+
+/// As TF32 does, with channels last.
+bool reads_tf32_words(const Problem& problem) {
+  return problem.dtype == IM2WIN_FLOAT32 && !is_split(problem) && problem.groups == 1 &&
+         problem.input.stride[1] == 1 &&
+         implicit_gemm::split_k::window_copy(problem) == kTf32Word &&
+         implicit_gemm::split_k::filter_copy(problem) == kTf32Word;
 }
 
 /// How many pixels of a row are moved at a time, where their rows are operands as they are; or 0.
@@ -50,26 +59,24 @@ double pixel_row_start(const Problem& problem, int pixels) {
   return implicit_gemm::split_k::filter_copy(problem) == kWord ? start : start + 2.5;
 }
 
-constexpr int64_t kLineWord = 4;  // TF32
-
 /// Whether products read windows of TF32 from lines, which come as boxes: single pixels, of planes that are whole words,
 /// some together.
 bool reads_lines(const Problem& problem) {
   const bool is_tf32 = problem.dtype == IM2WIN_FLOAT32 && !is_split(problem);
   return is_tf32 && is_pixel(problem) && problem.groups == 1 && !problem.is_padded() &&
-         problem.input.is_nchw() && problem.c >= kLineWord && problem.h * problem.w > 1 &&
-         problem.c * problem.h * problem.w % kLineWord == 0;
+         problem.input.is_nchw() && problem.c >= kTf32Word && problem.h * problem.w > 1 &&
+         problem.c * problem.h * problem.w % kTf32Word == 0;
 }
 
 /// Of them, channels of whose planes several begin with the same bank take longer.
 bool reads_odd_lines(const Problem& problem) {
-  return reads_lines(problem) && problem.h * problem.w % kLineWord != 0;
+  return reads_lines(problem) && problem.h * problem.w % kTf32Word != 0;
 }
 
 /// What it takes at least; packing filters that cannot be read in place is a kernel more.
 double line_start(const Problem& problem) {
   const double start = reads_odd_lines(problem) ? 5.5 : 3.8;
-  return problem.c % kLineWord == 0 ? start : start + 2.5;
+  return problem.c % kTf32Word == 0 ? start : start + 2.5;
 }
 
 /// Whether rows of windows are words of neighbours, and channels to be: see with_planes_as_rows.
@@ -100,6 +107,7 @@ double start(const Problem& problem, const Problem& merged) {
   if (reads_lines(problem)) return line_start(problem);
   if (has_rows_of_words(problem)) return 9;
   if (merged.groups == problem.groups && reads_words(problem)) return has_pixels ? 4.8 : 4.5;
+  if (reads_tf32_words(problem)) return 3.9;
   return has_pixels ? 10 : 13;
 }
 
@@ -160,7 +168,7 @@ double line_microseconds(const Problem& problem) {
 /// Whether pixels of TF32 come and leave in whole words of neighbours.
 bool has_word_pixels(const Problem& problem) {
   return problem.dtype == IM2WIN_FLOAT32 && !is_split(problem) && is_pixel(problem) &&
-         problem.input.stride[1] == 1 && problem.c % kLineWord == 0 && problem.k % kLineWord == 0;
+         problem.input.stride[1] == 1 && problem.c % kTf32Word == 0 && problem.k % kTf32Word == 0;
 }
 
 /// Of im2win_fused: a window's operands take as long to make for each 64 filters, however few its taps. 16-bit pixels are
@@ -195,6 +203,7 @@ Slopes slopes_of(const Problem& problem) {
   if (reads_lines(problem)) return {0.55e-8, 0.0115};
   if (is_split(problem)) return is_pixel(problem) ? Slopes{2.3e-8, 0.005} : Slopes{1.05e-8, 0.002};
   if (reads_words(problem)) return {0.25e-8, 0.0015, 0.0006};
+  if (reads_tf32_words(problem)) return {0.6e-8, 0.0027, 0.0015};
   return {0.28e-8, has_rows_of_words(problem) ? 0.0003 : 0.0015};
 }
 
@@ -270,13 +279,13 @@ double microseconds_of_planes(const Problem& problem) {
 // Beside 122 times in TF32 on an H200, 134 with 16 bits, and 259 in float32, 19, 14 and 11 %.
 double microseconds_of_rows(const Problem& problem) {
   if (is_split(problem)) {
-    const bool is_whole = problem.c % kLineWord == 0;
+    const bool is_whole = problem.c % kTf32Word == 0;
     return pixel_microseconds(
         problem, {11.6, 0.0105, 2.82e6, 9.37e-05, 9.03e-07, 2.36},
-        {is_whole ? 0 : 2.27, is_whole ? 0 : 0.703, problem.k % kLineWord == 0 ? 0 : 0.941});
+        {is_whole ? 0 : 2.27, is_whole ? 0 : 0.703, problem.k % kTf32Word == 0 ? 0 : 0.941});
   }
   const bool is_tf32 = problem.dtype == IM2WIN_FLOAT32;
-  const int64_t word = is_tf32 ? kLineWord : kWord;
+  const int64_t word = is_tf32 ? kTf32Word : kWord;
   const double output = problem.k % word == 0 ? 0 : is_tf32 ? 2.74 : 1.33;
   if (is_tf32)
     return pixel_microseconds(problem, {1.91, 0.0106, 4.27e6, 4.9e-5, 8.4e-8, 2},

@@ -71,7 +71,6 @@ __device__ __forceinline__ void add_and_bound(const Outputs<Element, float>& out
 template <class Element, int kSums>
 __device__ __forceinline__ void finish_at_once(const Outputs<Element, float>& outputs,
                                                const float (&bias)[2], float (&sums)[kSums]) {
-  if (outputs.only_adds_bias_and_clamps()) return add_and_bound(outputs, bias, sums);
 #pragma unroll
   for (int i = 0; i < kSums; ++i) sums[i] = outputs.added(sums[i], 0, bias[i / 2 % 2]);
   outputs.activate_at_once(sums);

@@ -111,6 +111,12 @@ __device__ __forceinline__ uint4 pack_unit(const float (&x)[4]) {
                     ptx::round_to_tf32(x[3]));
 }
 
+/// Of TF32, from its bits.
+__device__ __forceinline__ uint4 rounded_unit(const uint4& x) {
+  return pack_unit(
+      {__uint_as_float(x.x), __uint_as_float(x.y), __uint_as_float(x.z), __uint_as_float(x.w)});
+}
+
 /// 16-bit elements as they are.
 __device__ __forceinline__ uint4 pack_unit(const uint16_t (&x)[8]) {
   const auto pair = [&](int i) { return uint32_t{x[i]} | uint32_t{x[i + 1]} << 16; };

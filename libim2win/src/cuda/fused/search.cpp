@@ -49,7 +49,7 @@ class Search {
     if (shape.pixel_rows) return try_pixel_rows(channel_units);
     if (shape.pixel_major) return try_lines(channel_units);
     for (int units = 1; units <= 8; units *= 2) {
-      if (units > 1 && units / 2 >= channel_units) break;
+      if (has_zeros(units) && !may_have_zeros(units)) continue;
       for (const bool rows_apart : {false, true}) {
         for (const Columns how :
              {Columns::kShared, Columns::kInPairs, Columns::kApart, Columns::kBySlabs}) {
@@ -74,6 +74,15 @@ class Search {
   }
 
  private:
+  /// Whether a slab of half as many units would have all channels.
+  bool has_zeros(int units) const {
+    return units > 1 && units / 2 * unit_channels_ >= problem_.c_per_group();
+  }
+  /// Boxes put them there, and filters that come as boxes need no packing.
+  bool may_have_zeros(int units) const {
+    return boxes_ && problem_.groups == 1 && may_box_filters(problem_, operands_, units);
+  }
+
   /// Slabs of rows of pixels, in runs, which have two units at least: a step is neighbours. Or of more than
   /// there are channels, zeros the last ones, where filters need no packing then. A run goes on to the next row at a
   /// word of pixels, or, as boxes have no two rows, at the next 64.
@@ -155,7 +164,7 @@ class Search {
   void try_slab(int chunks, int units, const TapRows& rows, const TapColumns& columns) {
     if (!start_slab(chunks, units, rows, columns)) return;
     for (const bool boxed : {false, true}) {
-      if (boxed ? !takes_boxes() : columns.groups > 1) continue;
+      if (boxed ? !takes_boxes() : columns.groups > 1 || has_zeros(units)) continue;
       tile_.row_units = boxed ? units : 1;
       try_widths(rows, columns);
       try_columns(8, 8 + columns.extra, true, rows, columns);

@@ -191,11 +191,19 @@ class WindowStaging {
     __pipeline_wait_prior(kOthers);
     const CopiedUnits own = copied_units();
     char* const slab = block_.slab(copied_stage_) + own.offset;
-    for (int position = own.position; position < a_.tile.positions; position += own.apart) {
-      auto* const unit = reinterpret_cast<uint4*>(slab + position * kUnitBytes);
-      float x[kUnitElements];
-      memcpy(x, unit, sizeof x);
-      *unit = pack_unit(x);
+    const auto unit = [&](int position) {
+      return reinterpret_cast<uint4*>(slab + position * kUnitBytes);
+    };
+    constexpr int kTogether = 4;
+    for (int first = own.position; first < a_.tile.positions; first += kTogether * own.apart) {
+      uint4 x[kTogether];
+#pragma unroll
+      for (int i = 0; i < kTogether; ++i)
+        if (first + i * own.apart < a_.tile.positions) x[i] = *unit(first + i * own.apart);
+#pragma unroll
+      for (int i = 0; i < kTogether; ++i)
+        if (first + i * own.apart < a_.tile.positions)
+          *unit(first + i * own.apart) = rounded_unit(x[i]);
     }
     release(copied_stage_);
     copied_stage_ = -1;

@@ -86,9 +86,13 @@ int row_pixels(const Problem& problem, Operands operands) {
   return static_cast<int>(pixels);
 }
 
+bool may_box_filters(const Problem& problem, Operands operands, int units) {
+  return units == 2 * traits(operands).batch && !has_merged_groups(problem) &&
+         has_boxes(problem.filter, 1, moved_bytes(operands));
+}
+
 bool has_filter_boxes(const Problem& problem, Operands operands, const Tile& tile) {
-  return (tile.boxed() || tile.from_lines) && tile.units == 2 * traits(operands).batch &&
-         !has_merged_groups(problem) && has_boxes(problem.filter, 1, moved_bytes(operands));
+  return (tile.boxed() || tile.from_lines) && may_box_filters(problem, operands, tile.units);
 }
 
 bool has_whole_filters(const Problem& problem, const KernelShape& shape) {

@@ -394,8 +394,9 @@ constexpr bool may_have_pixel_boxes(const KernelShape& shape) {
   return shape.pixel_rows && shape.columns % kRowPixels == 0;
 }
 
-/// Whether filters can come as boxes, as they are: rows of channels, for a tile with such rows of inputs. A
+/// Whether filters can come as boxes, as they are: rows of channels, for a tile with such rows of inputs, of so many units. A
 /// batch then is the steps of one tap.
+bool may_box_filters(const Problem& problem, Operands operands, int units);
 bool has_filter_boxes(const Problem& problem, Operands operands, const Tile& tile);
 
 /// Whether outputs can leave as boxes, whose rows are along a dimension, and what is added to them come so. A box

@@ -87,6 +87,8 @@ class RunWriter {
     if (are_sums_) return;
     const float* const bias =
         biases(block_) + set * T::kShape.filters + first_filter() + lane() / 4;
+    if (a_.outputs.only_adds_bias_and_clamps()) [[likely]]
+      return add_and_bound(a_.outputs, {bias[0], bias[8]}, sums.sum);
     finish_at_once(a_.outputs, {bias[0], bias[8]}, sums.sum);
   }
 

@@ -27,14 +27,16 @@ class SectorRows {
         ends_(reinterpret_cast<float4*>(dynamic_shared_memory + block.layout.row_ends) +
               ptx::thread_in_block(T::kFirstMultiplier)) {}
 
-  __device__ __forceinline__ void write(const Sums<T::kSums>& sums, int columns,
-                                        InRow in_row) const {
+  /// `finished`: what becomes of a sum of filter lane / 4, or of that and 8.
+  template <class Finished>
+  __device__ __forceinline__ void write(const Sums<T::kSums>& sums, const Finished& finished,
+                                        int columns, InRow in_row) const {
     const auto begins = static_cast<uint32_t>(reinterpret_cast<uintptr_t>(row_) / sizeof(float)) |
                         static_cast<uint32_t>(stride_);
     if ((begins | static_cast<uint32_t>(columns)) % 2 != 0) {
-      write_rows<true>(sums, columns, in_row, false);
+      write_rows<true>(sums, finished, columns, in_row, false);
     } else {
-      write_rows<false>(sums, columns, in_row, begins % kEight == 0);
+      write_rows<false>(sums, finished, columns, in_row, begins % kEight == 0);
     }
   }
 
@@ -104,20 +106,20 @@ class SectorRows {
     float* to_;
   };
 
-  template <bool kMayBeOdd>
-  __device__ __forceinline__ void write_rows(const Sums<T::kSums>& sums, int columns, InRow in_row,
-                                             bool is_aligned) const {
+  template <bool kMayBeOdd, class Finished>
+  __device__ __forceinline__ void write_rows(const Sums<T::kSums>& sums, const Finished& finished,
+                                             int columns, InRow in_row, bool is_aligned) const {
     if (columns > T::kShape.columns - kEight) {
-      write_rows<kMayBeOdd, true>(sums, columns, in_row, is_aligned);
+      write_rows<kMayBeOdd, true>(sums, finished, columns, in_row, is_aligned);
     } else {
-      write_rows<kMayBeOdd, false>(sums, columns, in_row, is_aligned);
+      write_rows<kMayBeOdd, false>(sums, finished, columns, in_row, is_aligned);
     }
   }
 
   /// `kFull`: only the first and last sectors may be parts.
-  template <bool kMayBeOdd, bool kFull>
-  __device__ __forceinline__ void write_rows(const Sums<T::kSums>& sums, int columns, InRow in_row,
-                                             bool is_aligned) const {
+  template <bool kMayBeOdd, bool kFull, class Finished>
+  __device__ __forceinline__ void write_rows(const Sums<T::kSums>& sums, const Finished& finished,
+                                             int columns, InRow in_row, bool is_aligned) const {
     float2 ends[2] = {};
     if (in_row.before > 0) {
       const float4 both = *ends_;
@@ -132,7 +134,7 @@ class SectorRows {
 #pragma unroll
       for (int i = 0; i < kEights; ++i) {
         const float* const sum = &sums.sum[4 * i + 2 * half];
-        const float2 now = {sum[0], sum[1]};
+        const float2 now = {finished(sum[0], half), finished(sum[1], half)};
         if (kFull && i > 0 && i < kEights - 1) {
           row.template store<kMayBeOdd>(i, before, now);
         } else {

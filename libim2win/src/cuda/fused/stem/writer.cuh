@@ -47,23 +47,31 @@ class RowWriter {
 
   __device__ __forceinline__ void write(Sums<T::kSums>& sums, InRow in_row) const {
     const int64_t k = tile_.group * a_.filters_per_group + filter();
-    if (!a_.outputs.are_sums()) finish_at_once(a_.outputs, {bias_[0], bias_[8]}, sums.sum);
+    float bias[2] = {bias_[0], bias_[8]};
+    if (!a_.outputs.only_adds_bias_and_clamps()) [[unlikely]] {
+      finish_at_once(a_.outputs, bias, sums.sum);
+      bias[0] = bias[1] = 0;
+    }
     const RowOrder order = this->order();
     if constexpr (kHasBoxes<T>) {
-      if (order == RowOrder::kBoxes) return write_boxes(sums, k);
+      if (order == RowOrder::kBoxes) return write_boxes(sums, bias, k);
     }
     Element* const output = this->output(k);
     const int columns = min(a_.q - tile_.q, min(a_.tile.columns, T::kShape.columns));
     if (order == RowOrder::kFilters) {
-      write_words(sums, output, columns);
+      write_words(sums, bias, output, columns);
     } else if (order == RowOrder::kSectors) {
-      if constexpr (kHasSectors) SectorRows<T>(a_, block_, output).write(sums, columns, in_row);
+      if constexpr (kHasSectors)
+        SectorRows<T>(a_, block_, output)
+            .write(
+                sums, [&](float sum, int half) { return finished(sum, bias[half]); }, columns,
+                in_row);
     } else if (a_.row_word == 4) {
-      write_pixels<4>(sums, output, columns);
+      write_pixels<4>(sums, bias, output, columns);
     } else if (a_.row_word == 2) {
-      write_pixels<2>(sums, output, columns);
+      write_pixels<2>(sums, bias, output, columns);
     } else {
-      write_pixels<1>(sums, output, columns);
+      write_pixels<1>(sums, bias, output, columns);
     }
   }
 
@@ -95,6 +103,13 @@ class RowWriter {
     return a_.outputs.data() + a_.outputs.pixel(tile_.n, tile_.p + row_, tile_.q).output +
            k * a_.outputs.strides()[1];
   }
+  /// Unless that is done: see write().
+  __device__ __forceinline__ float finished(float sum, float bias) const {
+    return ptx::max_or_nan(sum + bias, a_.outputs.low());
+  }
+  __device__ __forceinline__ uint32_t packed(const float* sum, float bias) const {
+    return packed_pair<Element>(finished(sum[0], bias), finished(sum[1], bias));
+  }
 
   /// Of the warpgroup, who starts boxes and waits for them.
   __device__ __forceinline__ static bool is_starter() { return threadIdx.x % 128 == 0; }
@@ -103,8 +118,10 @@ class RowWriter {
   }
 
   /// NHWC: 64 filters, of which memory gets whole lines, and the group's only.
-  __device__ __forceinline__ void write_boxes(Sums<T::kSums>& sums, int64_t k) const {
+  __device__ __forceinline__ void write_boxes(Sums<T::kSums>& sums, const float (&bias)[2],
+                                              int64_t k) const {
     const int filters = static_cast<int>(a_.filters_per_group) - filter();
+    if (!a_.outputs.are_sums()) add_and_bound(a_.outputs, bias, sums.sum);
     if (is_starter()) ::cuda::ptx::cp_async_bulk_wait_group_read(::cuda::ptx::n32_t<0>{});
     meet();
     put_boxed(sums);
@@ -161,8 +178,8 @@ class RowWriter {
 
   /// NCHW: eight filters of kChunk columns at a time, a word of so many pixels a lane.
   template <int kWord>
-  __device__ __forceinline__ void write_pixels(const Sums<T::kSums>& sums, Element* output,
-                                               int columns) const {
+  __device__ __forceinline__ void write_pixels(const Sums<T::kSums>& sums, const float (&bias)[2],
+                                               Element* output, int columns) const {
     constexpr int kChunk = 56, kPitch = kChunk + 16, kHalf = kPatchFilters / 2;
     static_assert(T::kShape.columns % kChunk == 0 && kHalf * kPitch <= kPatchFilters * kPatchPitch);
     constexpr int kLanes = kWord == 4 ? 16 : 32, kTogether = 32 / kLanes;  // filters
@@ -177,7 +194,7 @@ class RowWriter {
       for (int eight = 0; eight < kChunk; eight += 8) {
         const float* sum = &sums.sum[(chunk + eight) / 2 + 2 * half];
         *reinterpret_cast<float2*>(patch_ + lane_ / 4 * kPitch + eight + lane_ % 4 * 2) =
-            make_float2(sum[0], sum[1]);
+            make_float2(finished(sum[0], bias[half]), finished(sum[1], bias[half]));
       }
       __syncwarp();
 #pragma unroll
@@ -198,8 +215,8 @@ class RowWriter {
   }
 
   /// NHWC: a lane has 16 bytes of neighbouring filters of a pixel.
-  __device__ __forceinline__ void write_words(const Sums<T::kSums>& sums, Element* output,
-                                              int columns) const {
+  __device__ __forceinline__ void write_words(const Sums<T::kSums>& sums, const float (&bias)[2],
+                                              Element* output, int columns) const {
     constexpr int kWords = kPatchFilters * sizeof(Element) / 16;  // of a column
     constexpr int kChunk = kHalves ? 56 : 32;                     // columns of a patch
     const int64_t stride = a_.outputs.strides()[3];
@@ -208,7 +225,7 @@ class RowWriter {
       __syncwarp();
 #pragma unroll
       for (int eight = 0; eight < kChunk; eight += 8)
-        if (chunk + eight < T::kShape.columns) put(&sums.sum[(chunk + eight) / 2], eight);
+        if (chunk + eight < T::kShape.columns) put(&sums.sum[(chunk + eight) / 2], eight, bias);
       __syncwarp();
 #pragma unroll
       for (int i = 0; i < kChunk * kWords / 32 + 1; ++i) {
@@ -233,17 +250,16 @@ class RowWriter {
   }
 
   /// Eight columns.
-  __device__ __forceinline__ void put(const float* sum, int column) const {
+  __device__ __forceinline__ void put(const float* sum, int column, const float (&bias)[2]) const {
     if constexpr (kHalves) {
-      ptx::store_transposed(word(column + lane_ % 8, lane_ / 8 % 2),
-                            packed_pair<Element>(sum[0], sum[1]),
-                            packed_pair<Element>(sum[2], sum[3]));
+      ptx::store_transposed(word(column + lane_ % 8, lane_ / 8 % 2), packed(sum, bias[0]),
+                            packed(sum + 2, bias[1]));
     } else {
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
         const int filter = lane_ / 4 + i / 2 * 8;
         float* to = patch_ + (column + lane_ % 4 * 2 + i % 2) * kTransposedPatchPitch + filter;
-        *to = sum[i];
+        *to = finished(sum[i], bias[i / 2]);
       }
     }
   }
