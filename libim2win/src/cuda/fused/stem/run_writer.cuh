@@ -42,12 +42,11 @@ class RunWriter {
                                       int set) const {
     const int first = chunk * T::kShape.columns;
     if (first == 0) __syncwarp();  // which reads the run before
-    if (a_.rechecks && __any_sync(~0u, is_doubtful<T>(sums))) {
-      put_settled(sums, tile, first, set);
-    } else {
-      make_outputs(sums, set);
-      put(sums, first);
-    }
+    const bool has_doubts = a_.rechecks && __any_sync(~0u, is_doubtful<T>(sums));
+    if (kHalves || !has_doubts) make_outputs(sums, set);  // NaN of sums stays NaN
+    put(sums, first);
+    if (has_doubts) [[unlikely]]
+      settle_put(sums, tile, first);
   }
 
   /// All chunks of it, by words as large as planes are whole ones of.
@@ -120,11 +119,9 @@ class RunWriter {
     }
   }
 
-  /// Rare: with sums formed again that are in doubt.
-  __device__ __forceinline__ void put_settled(Sums<T::kSums>& sums, const TilePosition& tile,
-                                              int first, int set) const {
-    if constexpr (kHalves) make_outputs(sums, set);  // NaN of sums stays NaN
-    put(sums, first);
+  /// Rare: forms sums again that are in doubt, and makes outputs of all where what has been put are sums.
+  __device__ __forceinline__ void settle_put(const Sums<T::kSums>& sums, const TilePosition& tile,
+                                             int first) const {
     __syncwarp();
 #pragma unroll 1
     for (int i = 0; i < kPatchFilters * T::kShape.columns; i += 32) {
