@@ -91,7 +91,8 @@ const CostModel::Rates& CostModel::rates(const Tile& tile, bool copied) const {
                                     .filters = 1.0 / 22,
                                     .slab = 450,
                                     .unit = 1.5,
-                                    .few_threads = 1.3};
+                                    .few_threads = 1.3,
+                                    .start = 10900};
   static constexpr Rates kBoxed = {.norm = 2.64,
                                    .batch = 0,
                                    .slab_end = 194,

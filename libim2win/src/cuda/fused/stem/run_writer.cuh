@@ -42,11 +42,18 @@ class RunWriter {
                                       int set) const {
     const int first = chunk * T::kShape.columns;
     if (first == 0) __syncwarp();  // which reads the run before
+    const float* const biases = this->biases(set);
+    const float bias[2] = {biases[0], biases[8]};
     const bool has_doubts = a_.rechecks && __any_sync(~0u, is_doubtful<T>(sums));
-    if (kHalves || !has_doubts) make_outputs(sums, set);  // NaN of sums stays NaN
-    put(sums, first);
-    if (has_doubts) [[unlikely]]
-      settle_put(sums, tile, first);
+    // What is common lies together: instructions that are jumped over take time, too.
+    if (has_doubts || !a_.outputs.only_adds_bias_and_clamps()) {
+      if (kHalves || !has_doubts) finish_at_once(a_.outputs, bias, sums.sum);  // NaN stays NaN
+      put(sums, first);
+      if (has_doubts) settle_put(sums, tile, first);
+    } else {
+      if (!are_sums_) add_and_bound(a_.outputs, bias, sums.sum);
+      put(sums, first);
+    }
   }
 
   /// All chunks of it, by words as large as planes are whole ones of.
@@ -82,13 +89,9 @@ class RunWriter {
     return tile.group * a_.filters_per_group + in_group(tile);
   }
 
-  __device__ __forceinline__ void make_outputs(Sums<T::kSums>& sums, int set) const {
-    if (are_sums_) return;
-    const float* const bias =
-        biases(block_) + set * T::kShape.filters + first_filter() + lane() / 4;
-    if (a_.outputs.only_adds_bias_and_clamps()) [[likely]]
-      return add_and_bound(a_.outputs, {bias[0], bias[8]}, sums.sum);
-    finish_at_once(a_.outputs, {bias[0], bias[8]}, sums.sum);
+  /// Of the set, the lane's first filter's; that eight after it is its second.
+  __device__ __forceinline__ const float* biases(int set) const {
+    return stem::biases(block_) + set * T::kShape.filters + first_filter() + lane() / 4;
   }
 
   /// The chunk that begins at that pixel of the run.
