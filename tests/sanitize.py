@@ -59,7 +59,8 @@ def cases(algorithm: str, dtype: str) -> Iterator[Case]:
         return
     for (i, problem), layout in product(enumerate(DENSE), LAYOUTS):
         turn = (i + layout) % 2
-        yield Case(problem, layout, turn * size, Epilogue.RESIDUAL if turn else Epilogue.NONE)
+        more = Epilogue.ACTIVATION if i // 2 % 2 else Epilogue.RESIDUAL
+        yield Case(problem, layout, turn * size, more if turn else Epilogue.NONE)
 
 
 class Memory:

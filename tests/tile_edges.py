@@ -230,6 +230,15 @@ DENSE = [
         Problem(n=2, c=64, h=40, w=40, k=255, r=1, s=1),
         Problem(n=2, c=40, h=22, w=22, k=12, padding=same(1)),
     ),
+    # Of im2win_fused in NHWC, slabs of fewer channels than they have room for, as filters need no
+    # packing then; and, in TF32, channels that are copied a word, half of it and one at a time.
+    *twice(
+        Problem(n=2, c=24, h=24, w=24, k=144, r=1, s=1),
+        Problem(n=2, c=8, h=20, w=28, k=72, padding=same(1)),
+        Problem(n=2, c=12, h=20, w=24, k=40, stride=(2, 2), padding=same(1)),
+        Problem(n=3, c=66, h=14, w=14, k=72, padding=same(1)),
+        Problem(n=3, c=65, h=14, w=14, k=130, r=1, s=1),
+    ),
     # Of im2win_fused in NHWC, windows of whole steps, whose columns are channels: patches, a
     # window's rows side by side, and windows of two steps.
     *twice(
