@@ -78,9 +78,11 @@ class Search {
   bool has_zeros(int units) const {
     return units > 1 && units / 2 * unit_channels_ >= problem_.c_per_group();
   }
-  /// Boxes put them there, and filters that come as boxes need no packing.
+  /// Boxes put them there, which takes long where every other pixel is skipped, and filters that come as boxes need no
+  /// packing.
   bool may_have_zeros(int units) const {
-    return boxes_ && problem_.groups == 1 && may_box_filters(problem_, operands_, units);
+    return boxes_ && problem_.groups == 1 && problem_.stride_w == 1 &&
+           may_box_filters(problem_, operands_, units);
   }
 
   /// Slabs of rows of pixels, in runs, which have two units at least: a step is neighbours. Or of more than
