@@ -13,7 +13,8 @@ namespace im2win::cuda::fused {
 // of 190, and of 130 that are held, at batches of 8 to 128; those of 290 of TF32 in NCHW (of many tiles, of 700) and
 // 2600 in boxes what tiles of a layer take beside each other, as those of 16 bits, of 750 in boxes, 420 of transposed
 // lines (and 710 for the tables of runs), of 335 of words of pixels, and 424 of TF32's windows from lines; of 1100 in
-// boxes whose rows end amid sectors; and, on an H100, of rows of pixels.
+// boxes whose rows end amid sectors, and of 4000 what makes small layers take as long as they do; and, on an H100, of rows
+// of pixels.
 struct CostModel::Rates {
   double norm;             // see cycles()
   double batch, slab_end;  // cycles of a warpgroup that multiplies, beside those of products
@@ -114,25 +115,24 @@ const CostModel::Rates& CostModel::rates(const Tile& tile, bool copied) const {
                                    .start = 2300,
                                    .busy = 3450};
   static constexpr Rates kBoxedTf32 = {.norm = 6.07,
-                                       .batch = 262,
-                                       .slab_end = 8,
+                                       .batch = 58,
+                                       .slab_end = 199,
                                        .filters = 1.0 / 44,
                                        .filter_read = 32,
                                        .position = 2.36,
                                        .part_sectors = 5.5,
                                        .past_channels = 2.62,
-                                       .latency = 1767,
-                                       .filter_latency = 658,
-                                       .word_column = 32.4,
+                                       .latency = 2168,
+                                       .filter_latency = 1466,
+                                       .word_column = 25.6,
                                        .stored_tile = 0,
-                                       .stored_column = 8.88,
-                                       .alone = 1.64,
-                                       .last_column = 9.8,
-                                       .cluster = 89,
-                                       .cluster_bit = 1224,
-                                       .cluster_column = 18,
-                                       .start = 1480,
-                                       .busy = 3390};
+                                       .stored_column = 10.2,
+                                       .alone = 2.43,
+                                       .cluster = 1560,
+                                       .cluster_bit = 0,
+                                       .cluster_column = 53.5,
+                                       .start = 1770,
+                                       .busy = 3100};
   static constexpr Rates kPixelRows = {.norm = 1.5,
                                        .batch = 0,
                                        .slab_end = 250,

@@ -38,11 +38,15 @@ bool reads_words(const Problem& problem) {
   return has_word_windows(problem) && implicit_gemm::split_k::filter_copy(problem) == kWord;
 }
 
-/// As TF32 does, with channels last.
-bool reads_tf32_words(const Problem& problem) {
+/// Of one group with channels last.
+bool is_tf32_of_pixels(const Problem& problem) {
   return problem.dtype == IM2WIN_FLOAT32 && !is_split(problem) && problem.groups == 1 &&
-         problem.input.stride[1] == 1 &&
-         implicit_gemm::split_k::window_copy(problem) == kTf32Word &&
+         problem.input.stride[1] == 1;
+}
+
+/// As 16 bits do.
+bool reads_tf32_words(const Problem& problem) {
+  return is_tf32_of_pixels(problem) && implicit_gemm::split_k::window_copy(problem) == kTf32Word &&
          implicit_gemm::split_k::filter_copy(problem) == kTf32Word;
 }
 
@@ -191,6 +195,19 @@ double operand_microseconds(const Problem& problem) {
                   double(ceil_div(merged.k_per_group(), kFilters));
 }
 
+/// Pixels of TF32 that are no whole words are copied and rounded by threads, for each tile of filters. (Of seven of 35 to 310
+/// us on an H200 five take up to 20 % more, and two, of which products are most of it, three times as long.)
+double copied_microseconds(const Problem& problem) {
+  constexpr double kStart = 12, kHalves = 0.016, kElements = 0.022;
+  constexpr int64_t kTileFilters = 128;
+  const int64_t word = std::gcd(pixel_word(problem.input, problem.c), kTf32Word);
+  if (!is_tf32_of_pixels(problem) || word == kTf32Word) return 0;
+  const auto units = double(problem.n * problem.h * problem.w) *
+                     double(ceil_div(problem.c, kTf32Word)) *
+                     double(ceil_div(problem.k, kTileFilters));
+  return kStart + kNanosecond * units * (word == kTf32Word / 2 ? kHalves : kElements);
+}
+
 /// What it takes more, for each product, and each tap of a window.
 struct Slopes {
   double product, tap;
@@ -218,8 +235,10 @@ double microseconds(const Problem& problem) {
   const double products =
       filters * double(merged.output_pixels()) * double(merged.window_elements());
   const auto taps = double(problem.window_elements());
-  return start(problem, merged) + (is_patch(problem) ? kPatch : 0) + slopes.product * products +
-         slopes.tap * std::min(taps, kManyTaps) + slopes.late_tap * std::max(taps - kManyTaps, 0.0);
+  const double multiplied = slopes.product * products + slopes.tap * std::min(taps, kManyTaps) +
+                            slopes.late_tap * std::max(taps - kManyTaps, 0.0);
+  return std::max(start(problem, merged) + (is_patch(problem) ? kPatch : 0) + multiplied,
+                  copied_microseconds(problem));
 }
 
 // Beside 208 times of up to 200 us on an H200 half of these are within 13 %; not of words of pixels, which it leaves at what
