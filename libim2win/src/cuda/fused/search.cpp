@@ -106,8 +106,7 @@ class Search {
       if (!start_slab(chunks, units, rows, columns) || !has_whole_slabs(problem_, tile_)) continue;
       tile_.pixel_rows = true;
       tile_.pixel_word = boxes ? 0 : pixels;
-      const bool has_zeros = units > 2 && units / 2 >= channel_units;
-      if (has_zeros && !has_filter_boxes(problem_, operands_, tile_)) continue;
+      if (units > 2 && has_zeros(units) && !has_filter_boxes(problem_, operands_, tile_)) continue;
       tile_.box_rows = 1;
       for (int run = shape_.columns; run >= shape_.least_columns; run -= 8) {
         start_pixels(static_cast<int>(pitch), run);
