@@ -65,6 +65,17 @@ void check_16_bits() {
   expect(!is_chosen(layer(64, 992, 14, 128, 1), IM2WIN_FLOAT16), "more images");
 }
 
+/// im2win_fused reads words of TF32's pixels as they are, with channels last, and copies others.
+void check_tf32() {
+  const auto is_chosen_of = [](Problem problem) {
+    problem.math = IM2WIN_MATH_TF32;
+    return is_chosen(problem);
+  };
+  expect(!is_chosen_of(layer(1, 256, 56, 128, 1, 1, true)), "words of pixels");
+  expect(is_chosen_of(layer(32, 127, 28, 127, 1, 1, true)), "pixels that are copied one by one");
+  expect(!is_chosen_of(layer(64, 114, 28, 256, 1, 1, true)), "and of more filters");
+}
+
 /// Which operand's words are its channels, or filters.
 void check_order() {
   using implicit_gemm::are_channels_last;
@@ -86,6 +97,7 @@ int main() {
   check_blocks();
   check_choice();
   check_16_bits();
+  check_tf32();
   check_order();
   std::printf("%d wrong\n", failures);
   return failures == 0 ? 0 : 1;
