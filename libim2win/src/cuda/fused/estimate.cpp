@@ -27,15 +27,17 @@ bool is_split(const Problem& problem) {
 bool is_pixel(const Problem& problem) { return problem.r * problem.s == 1; }
 
 constexpr int kWord = 8;  // 16-bit operands
-constexpr int64_t kTf32Word = 4;
+constexpr int kTf32Word = 4;
 
-bool has_word_windows(const Problem& problem) {
-  return problem.dtype != IM2WIN_FLOAT32 && implicit_gemm::split_k::window_copy(problem) == kWord;
+/// Operands that both are words of neighbours in memory, of so many elements, are read as they are: filters need no kernel
+/// before.
+bool reads_words_of(const Problem& problem, int elements) {
+  return implicit_gemm::split_k::window_copy(problem) == elements &&
+         implicit_gemm::split_k::filter_copy(problem) == elements;
 }
 
-/// 16-bit operands that both are words of neighbours in memory are read as they are: filters need no kernel before.
 bool reads_words(const Problem& problem) {
-  return has_word_windows(problem) && implicit_gemm::split_k::filter_copy(problem) == kWord;
+  return problem.dtype != IM2WIN_FLOAT32 && reads_words_of(problem, kWord);
 }
 
 /// Of one group with channels last.
@@ -44,10 +46,8 @@ bool is_tf32_of_pixels(const Problem& problem) {
          problem.input.stride[1] == 1;
 }
 
-/// As 16 bits do.
 bool reads_tf32_words(const Problem& problem) {
-  return is_tf32_of_pixels(problem) && implicit_gemm::split_k::window_copy(problem) == kTf32Word &&
-         implicit_gemm::split_k::filter_copy(problem) == kTf32Word;
+  return is_tf32_of_pixels(problem) && reads_words_of(problem, kTf32Word);
 }
 
 /// How many pixels of a row are moved at a time, where their rows are operands as they are; or 0.
