@@ -5,10 +5,10 @@
 #include <cuda_fp16.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <limits>
 #include <memory>
 #include <random>
@@ -66,11 +66,8 @@ class Values {
   Values rounded_to_tf32() const {
     Values rounded = *this;
     for (int64_t i = begin(); i < end(); ++i) {
-      char* p = rounded.address(i);
-      uint32_t bits;
-      std::memcpy(&bits, p, sizeof bits);
-      bits = emulator::round_to_tf32(bits);
-      std::memcpy(p, &bits, sizeof bits);
+      const auto bits = std::bit_cast<uint32_t>(static_cast<float>(at(i)));
+      rounded.set(i, std::bit_cast<float>(emulator::round_to_tf32(bits)));
     }
     return rounded;
   }

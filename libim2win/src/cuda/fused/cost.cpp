@@ -125,7 +125,6 @@ const CostModel::Rates& CostModel::rates(const Tile& tile, bool copied) const {
                                        .latency = 2168,
                                        .filter_latency = 1466,
                                        .word_column = 25.6,
-                                       .stored_tile = 0,
                                        .stored_column = 10.2,
                                        .alone = 2.43,
                                        .cluster = 1560,

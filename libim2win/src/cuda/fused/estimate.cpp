@@ -24,6 +24,10 @@ bool is_split(const Problem& problem) {
   return problem.dtype == IM2WIN_FLOAT32 && problem.math != IM2WIN_MATH_TF32;
 }
 
+bool is_tf32(const Problem& problem) {
+  return problem.dtype == IM2WIN_FLOAT32 && problem.math == IM2WIN_MATH_TF32;
+}
+
 bool is_pixel(const Problem& problem) { return problem.r * problem.s == 1; }
 
 constexpr int kWord = 8;  // 16-bit operands
@@ -42,8 +46,7 @@ bool reads_words(const Problem& problem) {
 
 /// Of one group with channels last.
 bool is_tf32_of_pixels(const Problem& problem) {
-  return problem.dtype == IM2WIN_FLOAT32 && !is_split(problem) && problem.groups == 1 &&
-         problem.input.stride[1] == 1;
+  return is_tf32(problem) && problem.groups == 1 && problem.input.stride[1] == 1;
 }
 
 bool reads_tf32_words(const Problem& problem) {
@@ -66,8 +69,7 @@ double pixel_row_start(const Problem& problem, int pixels) {
 /// Whether products read windows of TF32 from lines, which come as boxes: single pixels, of planes that are whole words,
 /// some together.
 bool reads_lines(const Problem& problem) {
-  const bool is_tf32 = problem.dtype == IM2WIN_FLOAT32 && !is_split(problem);
-  return is_tf32 && is_pixel(problem) && problem.groups == 1 && !problem.is_padded() &&
+  return is_tf32(problem) && is_pixel(problem) && problem.groups == 1 && !problem.is_padded() &&
          problem.input.is_nchw() && problem.c >= kTf32Word && problem.h * problem.w > 1 &&
          problem.c * problem.h * problem.w % kTf32Word == 0;
 }
@@ -148,12 +150,11 @@ double stem_microseconds(const Problem& problem) {
     return band_microseconds(problem, rows);
   constexpr int64_t kChunk = 56;
   const bool is_float32 = problem.dtype == IM2WIN_FLOAT32;
-  const bool is_tf32 = is_float32 && !is_split(problem);
   const bool is_dense = problem.r == stem::kDenseTaps && problem.s == stem::kDenseTaps,
              overlaps = problem.stride_h < problem.r || problem.stride_w < problem.s;
-  const double pixel = is_tf32      ? 0.075
-                       : is_float32 ? (is_dense || !overlaps ? 0.09 : 0.14)
-                                    : (is_dense ? 0.055 : 0.075);
+  const double pixel = is_tf32(problem) ? 0.075
+                       : is_float32     ? (is_dense || !overlaps ? 0.09 : 0.14)
+                                        : (is_dense ? 0.055 : 0.075);
   const double pixels = double(problem.n * problem.p) * double(round_up(problem.q, kChunk));
   return (is_split(problem) ? 9
           : is_float32      ? 6
@@ -171,8 +172,8 @@ double line_microseconds(const Problem& problem) {
 
 /// Whether pixels of TF32 come and leave in whole words of neighbours.
 bool has_word_pixels(const Problem& problem) {
-  return problem.dtype == IM2WIN_FLOAT32 && !is_split(problem) && is_pixel(problem) &&
-         problem.input.stride[1] == 1 && problem.c % kTf32Word == 0 && problem.k % kTf32Word == 0;
+  return is_tf32(problem) && is_pixel(problem) && problem.input.stride[1] == 1 &&
+         problem.c % kTf32Word == 0 && problem.k % kTf32Word == 0;
 }
 
 /// Of im2win_fused: a window's operands take as long to make for each 64 filters, however few its taps. 16-bit pixels are
@@ -195,8 +196,8 @@ double operand_microseconds(const Problem& problem) {
                   double(ceil_div(merged.k_per_group(), kFilters));
 }
 
-/// Pixels of TF32 that are no whole words are copied and rounded by threads, for each tile of filters. (Of seven of 35 to 310
-/// us on an H200 five take up to 20 % more, and two, of which products are most of it, three times as long.)
+/// Pixels of TF32 that are no whole words are copied and rounded by threads, for each tile of filters. (Of five times of 37 to
+/// 313 us on an H200 all are within 26 %; 3x3 windows of neighbours take 1.6 to 3 times as long.)
 double copied_microseconds(const Problem& problem) {
   constexpr double kStart = 12, kHalves = 0.016, kElements = 0.022;
   constexpr int64_t kTileFilters = 128;
@@ -303,10 +304,10 @@ double microseconds_of_rows(const Problem& problem) {
         problem, {11.6, 0.0105, 2.82e6, 9.37e-05, 9.03e-07, 2.36},
         {is_whole ? 0 : 2.27, is_whole ? 0 : 0.703, problem.k % kTf32Word == 0 ? 0 : 0.941});
   }
-  const bool is_tf32 = problem.dtype == IM2WIN_FLOAT32;
-  const int64_t word = is_tf32 ? kTf32Word : kWord;
-  const double output = problem.k % word == 0 ? 0 : is_tf32 ? 2.74 : 1.33;
-  if (is_tf32)
+  const bool has_floats = is_tf32(problem);
+  const int64_t word = has_floats ? kTf32Word : kWord;
+  const double output = problem.k % word == 0 ? 0 : has_floats ? 2.74 : 1.33;
+  if (has_floats)
     return pixel_microseconds(problem, {1.91, 0.0106, 4.27e6, 4.9e-5, 8.4e-8, 2},
                               {problem.c % word == word / 2 ? 9.7 : 0, 0, output});
   const int64_t channels = problem.c % word;
